@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
 from typing import Annotated, Any, TypedDict
 
 from services.words import enums, sentences
@@ -21,6 +22,7 @@ SCORERS = {
     "rouge_l": "ROUGE-L",
     "json": "equal JSON fields",
     "tool_calls": "tool calls",
+    "json_schema": "JSON schema",
 }
 USUAL_READINGS = {
     USUAL: scoring_pb2.READING_MARKED,
@@ -98,6 +100,16 @@ class ScoringOptions(TypedDict, total=False):
     answer_match: Annotated[
         str | None,
         Choice("Which match of the pattern is the answer. `last` if absent.", "Answer at", enums.ANSWER_MATCHES),
+    ]
+    schema: Annotated[
+        str | None,
+        Text(
+            "For `json_schema`: the JSON Schema, as text. That of the row's `response_format` if absent, else its "
+            "reference.",
+            "Schema",
+            64 * 1024,
+            scorers=("json_schema",),
+        ),
     ]
 
 
@@ -198,6 +210,8 @@ def _details(scoring: scoring_pb2.Scoring) -> str:
         return f" within {share if scoring.tolerance_is_relative else f'{scoring.tolerance:g}'}"
     if scoring.scorer == "choice" and scoring.choices:
         return f" of {_listed(scoring.choices)}"
+    if scoring.scorer == "json_schema" and scoring.schema:
+        return f" {sha256(scoring.schema.encode('utf-8', 'replace')).hexdigest()[:8]}"
     if scoring.scorer == "json" and scoring.fields:
         return f" {_listed(scoring.fields)}"
     return ""

@@ -20,12 +20,14 @@ from services.words.scorers import OPTIONS
 ROOT = Path(__file__).parents[2]
 SERVICES = ("scheduler", "evaluator", "results", "gateway")
 SHARED = (
-    *("environment", "errors", "expected_calls", "further_fields", "json_values", "numbers", "patterns"),
+    *("environment", "errors", "expected_calls", "further_fields", "json_schemas", "json_values"),
+    *("numbers", "patterns"),
     *("rpc", "bus", "words"),
 )
 PURE = (
     "services.expected_calls",
     "services.further_fields",
+    "services.json_schemas",
     "services.json_values",
     "services.numbers",
     "services.patterns",

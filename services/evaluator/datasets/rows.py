@@ -29,11 +29,13 @@ def right_answers(row: DatasetRow, field: str, scorer: Scorer) -> tuple[str, ...
     """The row's right answers in the scorer's form; empty for a row without a reference. `field` is a dotted path in
     the metadata, or empty for the row's reference. Raises ValueError, with a clause that continues after the row's
     name, for a value that the scorer cannot compare with."""
-    value = _reference(row, field)
+    value, what = json_values.NOTHING if scorer.own is None else scorer.own(row), "schema"
+    if value is json_values.NOTHING:
+        value, what = _reference(row, field), "reference"
     if _is_absent(value):
         return ()
     values = _several(scorer, value)
-    answers = tuple(dict.fromkeys(_right(scorer, each) for each in values if not _is_absent(each)))
+    answers = tuple(dict.fromkeys(_right(scorer, each, what) for each in values if not _is_absent(each)))
     if len(answers) > _MOST_ANSWERS:
         raise ValueError(f"has {len(answers)} right answers; at most {_MOST_ANSWERS} are allowed")
     return answers
@@ -132,16 +134,16 @@ def _several(scorer: Scorer, value: Any) -> Sequence[Any]:
         raise _unusable(value, error) from error
 
 
-def _right(scorer: Scorer, value: Any) -> str:
+def _right(scorer: Scorer, value: Any, what: str) -> str:
     try:
         return scorer.right(value)
     except ValueError as error:
-        raise _unusable(value, error) from error
+        raise _unusable(value, error, what) from error
 
 
-def _unusable(value: Any, error: ValueError) -> ValueError:
+def _unusable(value: Any, error: ValueError, what: str = "reference") -> ValueError:
     shown = _json(value)
-    return ValueError(f"has a reference that {error}: {shown[:80]}{'…' if len(shown) > 80 else ''}")
+    return ValueError(f"has a {what} that {error}: {shown[:80]}{'…' if len(shown) > 80 else ''}")
 
 
 def _prompt(row: DatasetRow) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from services import patterns
+from services import json_schemas, patterns
 from services.errors import InvalidRequestError, NotFoundError
 from services.words import scorers, sentences
 from services.words.scorers import USUAL, USUAL_READINGS
@@ -34,6 +34,11 @@ def deleted(work: job_pb2.DatasetWork, job_id: str) -> str:
 
 def check_form(work: job_pb2.DatasetWork) -> None:
     """Checks what does not need the dataset. A pattern takes up to a third of a second. Raises InvalidRequestError."""
+    if work.scoring.schema:
+        try:
+            json_schemas.compiled(work.scoring.schema)
+        except ValueError as error:
+            raise InvalidRequestError(f"The schema {error}.", "spec.dataset.scoring.schema") from error
     if not work.scoring.answer_pattern:
         return
     try:

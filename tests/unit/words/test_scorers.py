@@ -28,6 +28,7 @@ from touchstone.v1.scoring_pb2 import Scoring
         (Scoring(scorer="numeric", tolerance=0.05, tolerance_is_relative=True), "number within 5 % of the reference"),
         (Scoring(scorer="choice", choices=["yes", "no"]), "choice of yes, no"),
         (Scoring(scorer="json", fields=list("abcdefgh")), "equal JSON fields a, b, c, d, e, f and 2 more"),
+        (Scoring(scorer="json_schema", schema='{"type":"null"}'), "JSON schema bcde375e"),
         (Scoring(scorer="token_f1", reference_field="gold"), "token F1; reference in “gold”"),
         (Scoring(answer_pattern="A: (.*)"), "exact match; answer taken by “A: (.*)”"),
         (
@@ -73,6 +74,7 @@ def test_only_options_that_the_scorer_takes_are_kept(name: str) -> None:
         "choices": ["a", "b"],
         "answer_pattern": "(.)",
         "answer_match": "first",
+        "schema": "{}",
     }
     kept = {field.name for field, _ in scorers.plain(scorers.scoring_of(everything)).ListFields()}
     assert kept == {option for option in everything if scorers.takes(name, option)}

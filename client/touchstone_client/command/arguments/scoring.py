@@ -53,6 +53,8 @@ def words(scoring: scoring_pb2.Scoring) -> str:
         parts.append(f"of the fields {', '.join(scoring.fields)}")
     if scoring.choices:
         parts.append(f"among {', '.join(scoring.choices)}")
+    if scoring.schema:
+        parts.append("with a schema of its own")
     if scoring.reference_field:
         parts.append(f"against {scoring.reference_field}")
     if scoring.answer_pattern:

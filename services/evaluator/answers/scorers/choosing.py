@@ -13,7 +13,7 @@ from services.errors import InvalidRequestError
 from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
-from services.evaluator.answers.scorers import choices, json_fields, numbers, patterns, texts, tool_calls
+from services.evaluator.answers.scorers import choices, json_fields, json_schema, numbers, patterns, texts, tool_calls
 from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Reply, Scorer, whole
 from services.words import sentences
 from services.words.scorers import USUAL, USUAL_READINGS, plain, problem
@@ -71,9 +71,18 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer, plugged:
             return json_fields.json_fields(read, scoring.fields)
         if name == "tool_calls":
             return tool_calls.tool_calls(read)
+        if name == "json_schema":
+            return _by_schema(read, scoring.schema)
     except ValueError as error:
         raise InvalidRequestError(f"{error}.", f"{_FIELD}.choices") from error
     return _PLAIN[name](read or whole)
+
+
+def _by_schema(read: Read | None, schema: str) -> Scorer:
+    try:
+        return json_schema.json_schema(read, schema)
+    except ValueError as error:
+        raise InvalidRequestError(f"The schema {error}.", f"{_FIELD}.schema") from error
 
 
 def _first_stated(read: Read) -> ReadFirst:

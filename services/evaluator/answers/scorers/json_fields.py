@@ -38,12 +38,7 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
     """
 
     def found(reply: Reply) -> Extraction:
-        if read is None:
-            return _read(strip_reasoning(reply.text))
-        answer = read(reply)
-        how = "none: what the answer pattern finds is not JSON" if answer.answer else answer.how
-        written = canonical(answer.answer)
-        return Extraction(written, answer.how if written else how)
+        return read_json(reply, read)
 
     def right(value: Any) -> str:
         written = canonical(value) if isinstance(value, str) else json_values.written(value)
@@ -64,6 +59,16 @@ def json_fields(read: Read | None, fields: Sequence[str]) -> Scorer:
 
     metrics = (mean("json_match", "json_match"), beside(mean("json_exact", "correct")))
     return Scorer("json", "json-1", metrics, ("json_match", "correct"), right, found, judge, unread=unread)
+
+
+def read_json(reply: Reply, read: Read | None) -> Extraction:
+    """The JSON in a response, as `json_fields` says where it is."""
+    if read is None:
+        return _read(strip_reasoning(reply.text))
+    answer = read(reply)
+    how = "none: what the answer pattern finds is not JSON" if answer.answer else answer.how
+    written = canonical(answer.answer)
+    return Extraction(written, answer.how if written else how)
 
 
 def at(value: Any, path: str) -> Any:

@@ -15,6 +15,7 @@ from services.evaluator.answers.reading.reader import AnswerReader
 from services.evaluator.answers.reading.text import TextKind
 from services.words.scorers import OF_FIELD
 from touchstone.v1.content_pb2 import ToolCall
+from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.suite_pb2 import MetricSpec
 
 WHOLE = "whole response"
@@ -51,6 +52,7 @@ class Scorer:
     None where the first of several answers counts anyway. `several` gives the right answers in a reference that is not
     null; usually those in a list, or the value itself. `unread` gives further statistics of an answer that could not be
     read, by the right ones. `calls` gives the tool calls that a right answer consists of, None where it is a text.
+    `own` gives what a row has in place of its reference; `json_values.NOTHING` where the reference counts.
 
     A plug-in's scorer has a `title`, which pages show. It is called in threads of `executor`, as its package may take
     long. `plugin` is its package with the version: "touchstone-example 1.0".
@@ -68,6 +70,7 @@ class Scorer:
     several: Callable[[Any], Sequence[Any]] | None = None
     unread: Callable[[Sequence[str]], Mapping[str, float]] | None = None
     calls: Callable[[str], tuple[ToolCall, ...]] | None = None
+    own: Callable[[DatasetRow], Any] | None = None
     title: str = ""
     plugin: str = ""
     executor: Executor | None = None

@@ -37,6 +37,7 @@ METRIC_WORDS = {
     "calls_exact": "calls",
     "call_names": "call names",
     "call_arguments": "call arguments",
+    "schema_valid": "valid",
 }
 READINGS = (
     ("strict", "strict: Answer: B"),
@@ -65,6 +66,7 @@ METRIC_NAMES = {
     "calls_exact": "calls all right",
     "call_names": "names of calls",
     "call_arguments": "arguments of calls",
+    "schema_valid": "valid JSON by the schema",
 }
 
 

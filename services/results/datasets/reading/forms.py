@@ -212,9 +212,10 @@ def _keep(row: DatasetRow, metadata: dict[str, Any], references: References, tal
     """Puts metadata and reference into the row. A reference with another name stays in the metadata, where a job with
     another scoring can find it."""
     if references.field in ("", "reference"):
-        row.reference = references.of(metadata.pop("reference", None))
+        value = metadata.pop("reference", None)
     else:
-        row.reference = references.of(value_at(metadata, references.field) if has(metadata, references.field) else None)
+        value = value_at(metadata, references.field) if has(metadata, references.field) else None
+    row.reference = references.of(value, row)
     if not metadata:
         return
     text = dump(metadata)

@@ -237,4 +237,4 @@ class LastMessages:
             row.has_parts = not all(map(chat.is_plain, row.messages))
         if not _asks(row):
             raise WrongRowError("Without the assistant's last message, no question is left.")
-        row.reference = self._references.of(chat.calls(last.tool_calls) if as_calls else last.content)
+        row.reference = self._references.of(chat.calls(last.tool_calls) if as_calls else last.content, row)

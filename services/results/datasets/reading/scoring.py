@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from services import expected_calls, patterns
+from services import expected_calls, json_schemas, patterns
 from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.strict_json import dump, parse
 from services.results.datasets.reading.paths import has
 from services.words import scorers, sentences
+from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring
 
 TOOL_CALLS = "tool_calls"
-_JSON = ("json", TOOL_CALLS)
+_SCHEMA = "json_schema"
+_JSON = ("json", TOOL_CALLS, _SCHEMA)
 _MOST_BYTES = 64 * 1024
 _MOST_ANSWERS = 100
 _MOST_DIGITS = 100
@@ -30,11 +32,13 @@ class References:
         _check(scoring)
         self.field = scoring.reference_field
         self._scorer = scoring.scorer or scorers.USUAL
+        self._has_schema = bool(scoring.schema)
         self._fields = scoring.fields
         self._choices = frozenset(_bare(choice) for choice in scoring.choices)
 
-    def of(self, value: Any) -> str:
-        """The reference as JSON, "" for none: null and a blank text count as none. Raises WrongRowError."""
+    def of(self, value: Any, row: DatasetRow) -> str:
+        """The reference as JSON, "" for none: null and a blank text count as none. `row` has what is sent with it.
+        Raises WrongRowError."""
         if value is None or (isinstance(value, str) and not value.strip()):
             return ""
         if self._scorer in _JSON and isinstance(value, str):
@@ -42,6 +46,10 @@ class References:
             value = parse(value.encode(), "reference")
         if self._scorer == TOOL_CALLS:
             _check_calls(value)
+        elif self._scorer == _SCHEMA:
+            # The reference of a row that has another schema is for other scorers.
+            if not self._has_schema and "json_schema" not in row.sampling.extra_json:
+                _check_schema(value)
         else:
             self._check_answers(value if isinstance(value, list) else [value])
         text = dump(value)
@@ -108,6 +116,13 @@ def _check_calls(value: Any) -> None:
         raise WrongRowError(f"The reference {error}.") from error
 
 
+def _check_schema(value: Any) -> None:
+    try:
+        json_schemas.compiled(json_schemas.written(value))
+    except ValueError as error:
+        raise WrongRowError(f"The reference {error}.") from error
+
+
 def _bare(choice: str) -> str:
     """Letters and digits only: choices that evaluators distinguish must stay different here."""
     folded = choice.casefold()
@@ -119,6 +134,11 @@ def _check(scoring: Scoring) -> None:
     option, sentence = scorers.problem(scoring, (scoring.scorer,))
     if sentence:
         raise RefusedError(sentence, f"scoring.{option}")
+    if scoring.schema:
+        try:
+            json_schemas.compiled(scoring.schema)
+        except ValueError as error:
+            raise RefusedError(f"The schema {error}.", "scoring.schema") from error
     if len({choice.strip().casefold() for choice in scoring.choices}) < len(scoring.choices):
         raise RefusedError("Two choices differ only in case or spaces. Keep one.", "scoring.choices")
     if scoring.answer_pattern:

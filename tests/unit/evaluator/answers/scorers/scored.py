@@ -51,6 +51,7 @@ ORACLE: dict[str, Any] = {
     "rouge_l": "the red car",
     "json": {"a": 1},
     "tool_calls": [{"name": "f", "arguments": {"a": 1}}],
+    "json_schema": {"type": "object"},
 }
 
 

@@ -47,6 +47,9 @@ def test_a_reference_that_the_scorer_json_cannot_read_is_named_as_such(reference
         ("tool_calls", [{"name": "f", "arguments": '{"a": 1e999}'}], "are not a JSON object"),
         ("tool_calls", [[{"f": {}}]] * 101, "at most 100 are allowed"),
         ("tool_calls", [[{"f": {}}], [5]], "is not a list of calls"),
+        ("json_schema", {"gas": "neon"}, "is not a JSON Schema: it has no keyword"),
+        ("json_schema", {"$ref": "http://127.0.0.1:9/"}, "only references inside the schema work"),
+        ("json_schema", "integer", "not JSON"),
     ],
 )
 def test_a_reference_that_its_scorer_cannot_use_is_refused(scorer: str, reference: Any, reason: str) -> None:
@@ -75,6 +78,8 @@ def test_a_reference_that_its_scorer_cannot_use_is_refused(scorer: str, referenc
         ("tool_calls", '[{"name": "f"}]', '[{"name":"f"}]'),
         ("tool_calls", {"name": "f", "arguments": {"b": 1.0}}, '{"name":"f","arguments":{"b":1.0}}'),
         ("tool_calls", None, ""),
+        ("json_schema", '{"type": "null"}', '{"type":"null"}'),
+        ("json_schema", None, ""),
     ],
 )
 def test_a_reference_is_kept_as_json(scorer: str, reference: Any, kept: str) -> None:
@@ -138,3 +143,13 @@ def test_a_scoring_that_cannot_be_is_refused_by_its_field(scoring: Scoring, fiel
 
     assert made.refusal is not None
     assert made.refusal.field == field
+
+
+def test_a_row_with_a_schema_may_have_any_reference() -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+    line = {"prompt": "a", "reference": {"gas": "neon"}}
+    assert upload(jsonl(line | {"response_format": schema}), scoring=Scoring(scorer="json_schema")).rows
+    assert upload(jsonl(line), scoring=Scoring(scorer="json_schema", schema='{"type": "object"}')).rows
+    made = upload(jsonl(line), scoring=Scoring(scorer="json_schema", schema='{"$ref": "#"}'))
+    assert made.refusal is not None
+    assert (made.refusal.field, made.refused) == ("scoring.schema", "The schema refers to itself without end.")
