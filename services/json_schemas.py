@@ -36,7 +36,7 @@ _WIDE = frozenset(
     )
 )
 """Keywords that look at each part of a value themselves."""
-_SAMPLES = (None, True, 0, "", [], [0], {}, {"": 0})
+_SAMPLES: tuple[Any, ...] = (None, True, 0, "", [], [0], {}, {"": 0})
 
 _Keyword = Callable[..., Iterable[ValidationError] | None]
 

@@ -229,6 +229,7 @@ async def test_results_tell_how_was_asked_and_what_the_score_rests_on(gateway: R
             ttft_p95_ms=90,
             score_rule="the mean over tasks",
             reasoning_tokens=12,
+            fields=[metric_pb2.FieldResult(task="rows", field="weather.city", answers=8, right=6)],
         )
     )
     average = metric_pb2.Metric(metric="accuracy", mean=0.5, n=10)
@@ -263,6 +264,7 @@ async def test_results_tell_how_was_asked_and_what_the_score_rests_on(gateway: R
         2,
         0.5,
     )
+    assert body["fields"] == [{"task": "rows", "field": "weather.city", "answers": 8, "right": 6, "share": 0.75}]
     assert (body["cost_usd"], body["score_rule"]) == (0.125, "the mean over tasks")
     assert body["ttft_ms"] == {"p50": 40, "p95": 90}
     assert body["served_models"] == ["qwen2.5:7b-a", "qwen2.5:7b-b"]

@@ -66,6 +66,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         sealed=seal,
         score_rule=suite_score.score_rule(job.plan),
         weighting=weighting.of_plans(job.plan),
+        fields=task_counts.read_fields(connection, job),
     )
     _add_unread(job, counts, result)
     if ended:

@@ -19,9 +19,13 @@ from services.results.statistics.metric_values import Cell
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import ERROR
 from services.words.enums import METRIC_RULES, OUTCOMES
+from services.words.scorers import OF_FIELD
 from touchstone.v1 import job_pb2, metric_pb2
 
 _Kind = tuple[str, str | None, bool]
+_MOST_FIELDS = 200
+_DIGITS = 9
+"""Decimals of a sum of shares: beyond them it differs by the order of addition."""
 
 
 @dataclass(slots=True)
@@ -275,3 +279,16 @@ def _read_pairs(connection: Connection, job_id: str, plan: job_pb2.TaskPlan) -> 
         clusters=np.unique(np.asarray(found["cluster"]), return_inverse=True)[1],
         items=len(np.unique(np.asarray(found["item"]))),
     )
+
+
+def read_fields(connection: Connection, job: job_pb2.Job) -> list[metric_pb2.FieldResult]:
+    """How answers to rows of a dataset were right by field: those that most answers have, by task and name."""
+    if not job.spec.HasField("dataset"):
+        return []
+    rows = connection.execute(
+        query("scores/fields"), {"job_id": job.job_id, "prefix": OF_FIELD, "most": _MOST_FIELDS}
+    ).fetchall()
+    return [
+        metric_pb2.FieldResult(task=task, field=field, answers=answers, right=round(right, _DIGITS))
+        for task, field, answers, right in sorted(rows)
+    ]

@@ -220,6 +220,23 @@ MEASURED: dict[str, Schema] = {
         ),
         "The score over items and over tasks, by category and over all tasks.",
     ),
+    "fields": about(
+        array(
+            shape(
+                {
+                    "task": members.TASK,
+                    "field": about(
+                        STRING, "A path in JSON, a property of a schema, a function, or `function.argument`."
+                    ),
+                    "answers": about(COUNT, "The answers whose row expects the field."),
+                    "right": about(NUMBER, "How many of them have it right. Several in one answer count by share."),
+                    "share": about(SHARE, "`right` as a share of `answers`."),
+                },
+                name="FieldResult",
+            )
+        ),
+        "How answers were right by field, where the scorer judges fields. At most 200 fields.",
+    ),
     "score_rule": about(null(STRING), "How the score is computed, in a sentence."),
     "weighting": about(
         members.WEIGHTING,
@@ -280,6 +297,16 @@ def measured(job: job_pb2.Job, result: metric_pb2.JobResult) -> dict[str, Any]:
                 **metric_body(average.metric),
             }
             for average in result.averages
+        ],
+        "fields": [
+            {
+                "task": one.task,
+                "field": one.field,
+                "answers": one.answers,
+                "right": one.right,
+                "share": one.right / one.answers,
+            }
+            for one in result.fields
         ],
         "score_rule": result.score_rule or None,
         "weighting": weighting_name(result.weighting),
