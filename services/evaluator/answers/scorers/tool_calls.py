@@ -86,23 +86,44 @@ def _quality(compared: _Compared) -> tuple[bool, float, float]:
     return compared.exact, compared.arguments, compared.names
 
 
+@dataclass(frozen=True, slots=True)
+class _Graded:
+    """A call that was given against an expected one of the same name: whether each expected argument is right, and how
+    many others it has."""
+
+    arguments: tuple[tuple[str, bool], ...]
+    unexpected: int
+
+    @property
+    def right(self) -> int:
+        return sum(fits for _, fits in self.arguments)
+
+    @property
+    def total(self) -> int:
+        return len(self.arguments) + self.unexpected
+
+    @property
+    def share(self) -> float:
+        """1 only for a right call."""
+        return self.right / self.total if self.total else 1.0
+
+
 def _compared(given: Sequence[_Call], expected: Sequence[_Call]) -> _Compared:
     pairs = _pairs(given, expected)
     fields: list[tuple[str, float]] = []
     right = total = 0
     for place, call in enumerate(expected):
-        partner = pairs.get(place)
-        if partner is None:
+        if place not in pairs:
             missed = list(_missed([call]))
             fields += missed
             total += len(missed) - 1
             continue
-        shares = list(_arguments_right(given[partner], call))
+        _, graded = pairs[place]
         fields.append((call["name"], 1.0))
-        fields += [(f"{call['name']}.{name}", float(fits)) for name, fits in shares]
-        right += sum(fits for _, fits in shares)
-        total += len(shares) + _unexpected(given[partner], call)
-    paired = set(pairs.values())
+        fields += [(f"{call['name']}.{name}", float(fits)) for name, fits in graded.arguments]
+        right += graded.right
+        total += graded.total
+    paired = {other for other, _ in pairs.values()}
     total += sum(_size(call) for place, call in enumerate(given) if place not in paired)
     most = max(len(given), len(expected))
     names = len(pairs) / most if most else 1.0
@@ -130,28 +151,28 @@ def _missed(expected: Sequence[_Call]) -> Iterator[tuple[str, float]]:
             yield f"{call['name']}.{name}", 0.0
 
 
-def _pairs(given: Sequence[_Call], expected: Sequence[_Call]) -> dict[int, int]:
+def _pairs(given: Sequence[_Call], expected: Sequence[_Call]) -> dict[int, tuple[int, _Graded]]:
     """The place of the call that was given for each expected one. As many as possible are right; of the rest with one
     name, each expected one in turn takes the call with the most right arguments."""
     named: defaultdict[str, list[int]] = defaultdict(list)
     for place, call in enumerate(given[:_MOST_PAIRED]):
         named[call["name"]].append(place)
     graded = {
-        place: {other: _grade(given[other], call) for other in named[call["name"]]}
+        place: {other: _graded(given[other], call) for other in named[call["name"]]}
         for place, call in enumerate(expected)
         if call["name"] in named
     }
+    right = {place: [other for other, one in known.items() if one.share == 1.0] for place, known in graded.items()}
     taken: dict[int, int] = {}
     """Expected calls by the place of the one that was given."""
 
     def settle(place: int, tried: set[int]) -> bool:
         """Finds a right call for the expected one, moving others to another one if need be (Kuhn 1955)."""
-        right = [other for other, grade in graded[place].items() if grade == 1.0]
-        free = next((other for other in right if other not in taken), None)
+        free = next((other for other in right[place] if other not in taken), None)
         if free is not None:
             taken[free] = place
             return True
-        for other in right:
+        for other in right[place]:
             if other not in tried:
                 tried.add(other)
                 if settle(taken[other], tried):
@@ -163,36 +184,25 @@ def _pairs(given: Sequence[_Call], expected: Sequence[_Call]) -> dict[int, int]:
     for place in left:
         free = [other for other in graded[place] if other not in taken]
         if free:
-            taken[max(free, key=lambda other: graded[place][other])] = place
-    return {place: other for other, place in taken.items()}
+            taken[max(free, key=lambda other: graded[place][other].share)] = place
+    return {place: (other, graded[place][other]) for other, place in taken.items()}
 
 
-def _grade(given: _Call, expected: _Call) -> float:
-    """The share of right arguments; 1 only for a right call."""
-    shares = [fits for _, fits in _arguments_right(given, expected)]
-    wrong = _unexpected(given, expected)
-    return sum(shares) / (len(shares) + wrong) if shares or wrong else 1.0
-
-
-def _arguments_right(given: _Call, expected: _Call) -> Iterator[tuple[str, bool]]:
-    arguments = given["arguments"] if isinstance(given["arguments"], dict) else None
-    for name in expected_calls.names(expected):
-        if arguments is None:
-            yield name, False
-        elif "allowed" in expected:
-            allowed = expected["allowed"][name]
-            yield name, _allows(allowed, arguments[name]) if name in arguments else expected_calls.OPTIONAL in allowed
-        else:
-            yield name, name in arguments and json_values.equal(arguments[name], expected["arguments"][name])
-
-
-def _unexpected(given: _Call, expected: _Call) -> int:
-    """How many arguments a call has that are not expected. Text that is not JSON is one."""
-    arguments = given["arguments"]
+def _graded(given: _Call, expected: _Call) -> _Graded:
+    arguments, allowed = given["arguments"], expected.get("allowed")
     if not isinstance(arguments, dict):
-        return 1
-    known = set(expected_calls.names(expected))
-    return sum(name not in known for name in arguments)
+        # A text that is not JSON is an argument that nothing expects.
+        return _Graded(tuple((name, False) for name in expected_calls.names(expected)), 1)
+    if allowed is None:
+        known = expected["arguments"]
+        judged = [(name, name in arguments and json_values.equal(arguments[name], known[name])) for name in known]
+    else:
+        known = allowed
+        judged = [
+            (name, _allows(values, arguments[name]) if name in arguments else expected_calls.OPTIONAL in values)
+            for name, values in allowed.items()
+        ]
+    return _Graded(tuple(judged), sum(name not in known for name in arguments))
 
 
 def _size(call: _Call) -> int:
