@@ -122,6 +122,11 @@ def takes(scorer: str, option: str) -> bool:
     return not scorers or scorer in scorers
 
 
+def needs_references(scoring: scoring_pb2.Scoring) -> bool:
+    """Whether only rows with a reference can be scored; a schema may come from a request or the scoring itself."""
+    return scoring.scorer != "json_schema"
+
+
 def scoring_of(options: Mapping[str, Any]) -> scoring_pb2.Scoring:
     """The message of options; None is left out. Raises KeyError for a word that a choice does not have."""
     given = {name: value for name in OPTIONS if (value := options.get(name)) is not None}

@@ -39,6 +39,21 @@ async def test_rows_are_listed_by_their_own_id_with_downloads(gateway: Running) 
     assert '<option value="ward">' in text, "metadata fields are offered"
 
 
+async def test_a_runs_page_has_a_table_by_field(gateway: Running) -> None:
+    job = await answered(gateway)
+    assert "By field" not in await page(gateway, f"/jobs/{job.job_id}")
+    fields = gateway.world.results[job.job_id].fields
+    fields.add(task="rows", field="weather.<city>", answers=8, right=6.5)
+    fields.add(task="rows", field="weather", answers=1200, right=1200)
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    assert "By field" in text
+    for cells in (
+        '<th scope="row">weather.&lt;city&gt;</th><td class="num">6.5/8</td><td class="num share">81.2</td>',
+        '<th scope="row">weather</th><td class="num">1,200/1,200</td><td class="num share">100.0</td>',
+    ):
+        assert cells in text
+
+
 async def test_conditions_reach_the_service_and_stay_in_every_link(gateway: Running) -> None:
     job = await answered(gateway)
     query = "metadata_field=ward&metadata_value=w1&length_low=1&length_high=x&score_low=0.5&verdict=none"

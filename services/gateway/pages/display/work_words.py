@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.gateway.pages.display import formatting
 from services.words import jobs, phrases
-from services.words.scorers import SCORERS, USUAL
+from services.words.scorers import SCORERS, USUAL, needs_references
 from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
 
@@ -20,7 +20,7 @@ def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
         ("Rows", f"{dataset.rows:,}", ""),
         ("Reference", _with_reference(dataset), ""),
         ("Last message", _last_messages(dataset), ""),
-        ("Scored by", scoring_words(dataset.scoring) if dataset.rows_with_reference else "", ""),
+        ("Scored by", scoring_words(dataset.scoring) if is_scored(dataset) else "", ""),
         ("Size", formatting.size(dataset.bytes), ""),
         ("Tokens", f"about {dataset.input_tokens:,} to read" if dataset.input_tokens else "", ""),
         ("Prompts", longest, ""),
@@ -42,6 +42,11 @@ def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
     return [fact for fact in found if fact[1] or fact[2]]
 
 
+def is_scored(dataset: dataset_pb2.Dataset) -> bool:
+    """Whether runs over it have scores."""
+    return dataset.rows_with_reference > 0 or not needs_references(dataset.scoring)
+
+
 def scorer_name(scorer: str) -> str:
     """The scorer in words; the default's for an empty name."""
     return SCORERS.get(scorer or USUAL, scorer)
@@ -56,6 +61,7 @@ def scoring_words(scoring: scoring_pb2.Scoring) -> str:
     match = "the first match of " if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else ""
     pattern = f"answer found by {match}{scoring.answer_pattern}" if scoring.answer_pattern else ""
     reference = f"reference in {scoring.reference_field}" if scoring.reference_field else ""
+    fields = "by a schema of its own" if scoring.schema else fields
     return ", ".join(filter(None, (scorer_name(scoring.scorer), choices, tolerance, fields, pattern, reference)))
 
 
@@ -70,8 +76,10 @@ def _last_messages(dataset: dataset_pb2.Dataset) -> str:
 
 
 def _with_reference(dataset: dataset_pb2.Dataset) -> str:
-    if not dataset.rows_with_reference:
+    if not is_scored(dataset):
         return "none: answers are read and compared, not scored"
+    if not dataset.rows_with_reference:
+        return "none: answers are checked by the schema of their row"
     if dataset.rows_with_reference == dataset.rows:
         return "in every row"
     return f"in {dataset.rows_with_reference:,} of {dataset.rows:,} rows"

@@ -28,3 +28,14 @@ def test_a_run_over_rows_says_what_became_of_the_assistants_last_message(
     half = dataset_pb2.Dataset(rows=4, last_assistant=done, rows_with_last_assistant=2)
     facts = {name: what for name, what, _ in work_words.facts(half)}
     assert facts.get("Last message", "") == (f"{words}, in 2 of 4 rows" if words else "")
+
+
+def test_rows_without_references_are_scored_where_a_schema_is_enough() -> None:
+    rows = dataset_pb2.Dataset(rows=4)
+    assert "Scored by" not in {name for name, _, _ in work_words.facts(rows)}
+    rows.scoring.scorer = "json_schema"
+    facts = {name: what for name, what, _ in work_words.facts(rows)}
+    assert facts["Scored by"] == "JSON schema"
+    assert facts["Reference"] == "none: answers are checked by the schema of their row"
+    rows.scoring.schema = "{}"
+    assert ("Scored by", "JSON schema, by a schema of its own", "") in work_words.facts(rows)
