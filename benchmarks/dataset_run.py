@@ -30,7 +30,7 @@ def dataset_run(folder: Path) -> list[Finding]:
             began = time.perf_counter()
             dataset_id = uploads.upload(on, path, ROWS)
             uploaded = time.perf_counter()
-            benchmark_id = _run(on, dataset_id)
+            benchmark_id = run(on, dataset_id)
             done = time.perf_counter()
             rows = _results(on, benchmark_id)
             walls.append(time.perf_counter() - began)
@@ -44,7 +44,8 @@ def dataset_run(folder: Path) -> list[Finding]:
     ]
 
 
-def _run(on: Stack, dataset_id: str) -> str:
+def run(on: Stack, dataset_id: str) -> str:
+    """Asks all rows. Returns the run's id once it is completed."""
     body = {"model_id": MODEL, "provider": job.ENDPOINT, "dataset_id": dataset_id}
     started = httpx.post(f"{on.url}/admin/benchmarks/run", json=body, trust_env=False)
     started.raise_for_status()

@@ -1,4 +1,5 @@
-"""A model endpoint that costs next to nothing: every chat completion is the same answer, a fixed time later.
+"""A model endpoint that costs next to nothing: every chat completion is the same answer, a fixed time later. A request
+with tools gets the same tool call.
 
 It shares the machine with what is measured, so it is a bare protocol: a web framework's server takes three times its
 CPU time. `python -m benchmarks.endpoint` prints its address and serves until killed.
@@ -20,6 +21,8 @@ from pathlib import Path
 
 MODEL = "stub"
 ANSWER = "Answer: positive"
+CALL = {"name": "weather", "arguments": '{"city": "Lyon", "days": 2, "unit": "C"}'}
+"""The tool call that a request with tools gets."""
 LATENCY_S = 0.05
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -31,16 +34,23 @@ def _response(status: str, body: object) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
 
 
-_COMPLETION = _response(
-    "200 OK",
-    {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": MODEL,
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 60, "completion_tokens": 3, "total_tokens": 63},
-    },
+def _completion(said: dict[str, object], reason: str) -> bytes:
+    return _response(
+        "200 OK",
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": MODEL,
+            "choices": [{"index": 0, "message": {"role": "assistant", **said}, "finish_reason": reason}],
+            "usage": {"prompt_tokens": 60, "completion_tokens": 3, "total_tokens": 63},
+        },
+    )
+
+
+_COMPLETION = _completion({"content": ANSWER}, "stop")
+_CALLING = _completion(
+    {"content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": CALL}]}, "tool_calls"
 )
 _MODELS = _response("200 OK", {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "bench"}]})
 _NOT_FOUND = _response("404 Not Found", {"error": {"message": "not found"}})
@@ -95,7 +105,8 @@ class _Connection(asyncio.Protocol):
         path = head.split(b" ", 2)[1]
         if path.endswith(b"/chat/completions"):
             self._server.first_call = self._server.first_call or time.time()
-            asyncio.get_running_loop().call_later(self._server.latency_s, self._send, _COMPLETION)
+            answer = _CALLING if b'"tools"' in body else _COMPLETION
+            asyncio.get_running_loop().call_later(self._server.latency_s, self._send, answer)
         elif path.endswith(b"/first-call"):
             self._send(_response("200 OK", self._server.first_call))
         else:

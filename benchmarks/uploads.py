@@ -72,11 +72,15 @@ def _measured(on: Stack, path: Path, lines: int) -> tuple[float, int]:
     return wall, grown[0]
 
 
-def upload(on: Stack, path: Path, lines: int) -> str:
+def upload(on: Stack, path: Path, lines: int, scorer: str = "exact_match") -> str:
     """Returns the dataset's id. Raises AssertionError unless every line is a row."""
     with path.open("rb") as file:
         answer = httpx.post(
-            f"{on.url}/admin/datasets/upload", files={"file": (path.name, file)}, timeout=_WAIT_S, trust_env=False
+            f"{on.url}/admin/datasets/upload",
+            data={"scorer": scorer},
+            files={"file": (path.name, file)},
+            timeout=_WAIT_S,
+            trust_env=False,
         )
     answer.raise_for_status()
     told = answer.json()
