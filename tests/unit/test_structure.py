@@ -22,7 +22,7 @@ SERVICES = ("scheduler", "evaluator", "results", "gateway")
 SHARED = (
     *("environment", "errors", "expected_calls", "further_fields", "json_schemas", "json_values"),
     *("numbers", "patterns"),
-    *("rpc", "bus", "words"),
+    *("rpc", "bus", "words", "chat_requests"),
 )
 PURE = (
     "services.expected_calls",
@@ -56,6 +56,7 @@ PURE = (
     "services.results.scores.suite_score",
     "services.results.statistics.metric_values",
     *(f"services.results.paired.{path.stem}" for path in (ROOT / "services/results/paired").glob("[a-z]*.py")),
+    *(f"services.chat_requests.{path.stem}" for path in (ROOT / "services/chat_requests").glob("[a-z]*.py")),
     *(f"services.words.{path.stem}" for path in (ROOT / "services/words").glob("[a-z]*.py")),
 )
 INPUT_OUTPUT = {

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
+from services.chat_requests.faults import WrongRowError
+from services.chat_requests.sampling import ask_for
 from services.errors import InvalidRequestError
 from services.gateway.fields import form_numbers
 from services.gateway.fields.job import parameter_problems, parameter_schema
-from services.results.datasets.files.faults import WrongRowError
-from services.results.datasets.reading.sampling import ask_for
 from services.scheduler.admission.validation import validate
 from services.words.sampling import BY_REST_NAME, BY_ROW_NAME, PARAMETERS, Parameter, offered
 from tests.unit.scheduler.admission.test_validation import LIMITS, NOW, fleet, spec

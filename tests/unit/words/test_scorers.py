@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from services.chat_requests.faults import RefusedError
 from services.errors import InvalidRequestError
 from services.evaluator.answers.scorers.choosing import scorer
 from services.gateway.fields.scoring import SCORING
-from services.results.datasets.files.faults import RefusedError
 from services.results.datasets.reading.scoring import References
 from services.scheduler.admission.validation import validate
 from services.words import scorers

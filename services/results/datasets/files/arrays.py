@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from services.results.datasets.files import strict_json
-from services.results.datasets.files.faults import RefusedError, WrongRowError
+from services.chat_requests import strict_json
+from services.chat_requests.faults import RefusedError, WrongRowError
 from services.results.datasets.files.lines import MOST_BYTES, Values
 
 _OUTSIDE = re.compile(rb'["{}\[\],]')

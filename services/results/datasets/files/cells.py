@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from services.results.datasets.files import strict_json
-from services.results.datasets.files.faults import WrongRowError, quoted
+from services.chat_requests import strict_json
+from services.chat_requests.faults import WrongRowError, quoted
 
 _DATES = frozenset((*range(14, 23), *range(27, 37), 45, 46, 47, *range(50, 59)))
 """Numbers of Excel's own formats that show a date or a time."""

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import chain
 
-from services.results.datasets.files.faults import RefusedError
+from services.chat_requests.faults import RefusedError
 from services.results.datasets.frames import Limits
 from services.words.sentences import counted
 

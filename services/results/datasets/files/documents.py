@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from services.results.datasets.files import strict_json
-from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests import strict_json
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.lines import NO_ROWS
 from services.words.sentences import counted
 

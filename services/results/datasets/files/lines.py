@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from services.results.datasets.files import strict_json
-from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests import strict_json
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.words import sentences
 
 MOST_BYTES = 2 * 1024 * 1024

@@ -11,10 +11,10 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import IO, Any
 
+from services.chat_requests.faults import RefusedError, WrongRowError
 from services.results.datasets.files import documents
 from services.results.datasets.files.arrays import array_objects
 from services.results.datasets.files.decoding import PARQUET, ZIP, Decoded, Expanded
-from services.results.datasets.files.faults import RefusedError, WrongRowError
 from services.results.datasets.files.lines import CsvObjects, Values, json_objects, numbered, separator_of
 from services.results.datasets.files.parquet import ParquetObjects
 from services.results.datasets.files.workbook import WorkbookObjects

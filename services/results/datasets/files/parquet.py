@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import IO, Any
 from uuid import UUID
 
-from services.results.datasets.files import strict_json
+from services.chat_requests import strict_json
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.decoding import Expanded
-from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.lines import NO_ROWS, Values, checked_header
 from services.words.sentences import counted
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 from xml.parsers import expat
 
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.cells import Cells, Sheets, Strings, Styles, letters
 from services.results.datasets.files.decoding import Expanded
-from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.lines import NO_ROWS, Values, checked_header
 from services.words.sentences import counted
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Protocol
 
-from services.results.datasets.files.faults import WrongRowError, quoted
-from services.results.datasets.files.strict_json import dump, parse
-from services.results.datasets.reading import messages, sampling
+from services.chat_requests import messages, sampling
+from services.chat_requests.faults import WrongRowError, quoted
+from services.chat_requests.strict_json import dump, parse
 from services.results.datasets.reading.paths import has, value_at
 from services.results.datasets.reading.promptfoo import Promptfoo
 from services.results.datasets.reading.scoring import References

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from services.results.datasets.files.faults import RefusedError
+from services.chat_requests.faults import RefusedError
 from services.results.datasets.files.opening import Opened
 from services.results.datasets.frames import Kind, Limits, Refusal, frame
 from services.results.datasets.reading.reader import Emit, Reading

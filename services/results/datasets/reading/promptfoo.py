@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.reading.shapes import Row
 from touchstone.v1.dataset_pb2 import Dataset
 

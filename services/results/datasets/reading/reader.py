@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.decoding import Decoded
-from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.lines import NO_ROWS, Values
 from services.results.datasets.files.opening import Opened, opened
 from services.results.datasets.frames import BadLines, Kind, Limits, Refusal, frame
 from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines, Shaped, Tests
-from services.results.datasets.reading.messages import LastMessages
+from services.results.datasets.reading.last_assistant import LastMessages
 from services.results.datasets.reading.paths import has
 from services.results.datasets.reading.promptfoo import template_of
 from services.results.datasets.reading.recognition import PROMPTFOO, SHAPE_OF, no_template, sentence, told_by

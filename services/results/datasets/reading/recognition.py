@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.results.datasets.files.faults import RefusedError, quoted
+from services.chat_requests.faults import RefusedError, quoted
 from services.results.datasets.files.opening import Container, Opened
 from services.results.datasets.reading.promptfoo import Promptfoo
 from services.results.datasets.reading.scoring import References

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from services import expected_calls, json_schemas, patterns
-from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
-from services.results.datasets.files.strict_json import dump, parse
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests.strict_json import dump, parse
 from services.results.datasets.reading.paths import has
 from services.words import scorers, sentences
 from touchstone.v1.dataset_pb2 import DatasetRow

@@ -6,8 +6,8 @@ import string
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from services.results.datasets.files import strict_json
-from services.results.datasets.files.faults import WrongRowError, quoted
+from services.chat_requests import strict_json
+from services.chat_requests.faults import WrongRowError, quoted
 from touchstone.v1.dataset_pb2 import Dataset
 
 _ROLES = {

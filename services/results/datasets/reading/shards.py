@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from services.results.datasets.files.faults import WrongRowError
+from services.chat_requests.faults import WrongRowError
 from services.results.datasets.frames import Shard
 from services.words import sentences
 from touchstone.v1.dataset_pb2 import DatasetRow

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.results.datasets.files.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests.messages import MOST_MESSAGES, ROLES, converse
+from services.chat_requests.strict_json import dump, parse
 from services.results.datasets.files.lines import MOST_BYTES
-from services.results.datasets.files.strict_json import dump, parse
-from services.results.datasets.reading.messages import MOST_MESSAGES, ROLES, converse
 from services.results.datasets.reading.paths import value_at
 from services.words import sentences
 from touchstone.v1.dataset_pb2 import DatasetRow

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NoReturn
 
-from services.results.datasets.files.faults import WrongRowError, quoted
+from services.chat_requests.faults import WrongRowError, quoted
 
 MOST_DEPTH = 32
 _BOM = b"\xef\xbb\xbf"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from services import further_fields
-from services.results.datasets.files.faults import WrongRowError, quoted
-from services.results.datasets.files.strict_json import dump
+from services.chat_requests.faults import WrongRowError, quoted
+from services.chat_requests.strict_json import dump
 from services.words import sentences
 from services.words.sampling import BY_ROW_NAME
 from touchstone.v1.dataset_pb2 import DatasetRow
