@@ -32,7 +32,7 @@ START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
 CALL_TIMEOUT_S = 25
 FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
-Endpoint = Mapping[str, str | int | float | bool]
+Endpoint = Mapping[str, Any]
 
 
 class Stack:
@@ -337,8 +337,14 @@ def credentials(token: str) -> tuple[tuple[str, str], ...]:
 
 def endpoints_file(path: Path, endpoints: Iterable[Endpoint]) -> Path:
     """Writes an endpoints file. JSON's texts, numbers and booleans are TOML's too."""
+
+    def written(value: Any) -> str:
+        if isinstance(value, dict):
+            return f"{{{', '.join(f'{key} = {json.dumps(held)}' for key, held in value.items())}}}"
+        return json.dumps(value)
+
     tables = (
-        "\n".join(["[[endpoint]]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())])
+        "\n".join(["[[endpoint]]", *(f"{key} = {written(value)}" for key, value in table.items())])
         for table in endpoints
     )
     path.parent.mkdir(parents=True, exist_ok=True)

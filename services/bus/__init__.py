@@ -4,6 +4,7 @@ Delivery: at least once everywhere. Publishing returns after JetStream has synce
 acknowledgement that follows a publish never loses work; every consumer tolerates duplicates.
 """
 
+from services.bus.calls import CallAnswer, CallSessions, Outbox, make_call, serve_calls
 from services.bus.cancelling import end_tasks, heed_cancel
 from services.bus.connection import Settings, connect, open_bus
 from services.bus.contract import (
@@ -38,6 +39,7 @@ from services.bus.contract import (
     STORED_ENDPOINT,
     SUSPECTS,
     TOKENS,
+    USAGE,
     WEBHOOKS,
     WORK,
     alive_subject,
@@ -111,11 +113,14 @@ __all__ = [
     "STORED_ENDPOINT",
     "SUSPECTS",
     "TOKENS",
+    "USAGE",
     "WEBHOOKS",
     "WORK",
     "BatchRecord",
     "BatchStage",
     "Bus",
+    "CallAnswer",
+    "CallSessions",
     "DamagedError",
     "Datasets",
     "Found",
@@ -123,6 +128,7 @@ __all__ = [
     "JobHeaders",
     "Level",
     "OpenSplit",
+    "Outbox",
     "OvertakenError",
     "ProviderBatches",
     "ResultHeaders",
@@ -154,6 +160,7 @@ __all__ = [
     "levels_from",
     "list_set_aside",
     "logs_subject",
+    "make_call",
     "of_job",
     "one_line",
     "open_bus",
@@ -164,6 +171,7 @@ __all__ = [
     "restore_stream",
     "results_subject",
     "save_stream",
+    "serve_calls",
     "serve_splits",
     "stream_configs",
     "unit_token",

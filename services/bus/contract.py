@@ -9,6 +9,8 @@ from nats.js import api
 WORK, RESULTS, AUDIT, DLQ, ADVISORIES, LOGS = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV", "LOGS"
 KEPT = "KEPT"
 """What people entered, kept for ever: rows of the results service's tables as JSON."""
+USAGE = "USAGE"
+"""Calls that users make through the gateway, for the results service to store. See `services.bus.calls`."""
 JOBS, LEASE, EVALUATORS, TOKENS, SESSIONS = "JOBS", "LEASE", "EVALUATORS", "TOKENS", "SESSIONS"
 WEBHOOKS, DELIVERIES = "WEBHOOKS", "DELIVERIES"
 """WEBHOOKS holds secrets: anyone who may read the bucket can sign calls."""
@@ -126,6 +128,15 @@ def logs_subject(job_id: str, level: str) -> str:
     return f"logs.{job_id}.{level}"
 
 
+def call_subject(endpoint: str) -> str:
+    """Where to request a call of an endpoint's model. Not stored: a call is made at once or not at all."""
+    return f"call.{endpoint}"
+
+
+def usage_subject(endpoint: str) -> str:
+    return f"usage.{endpoint}"
+
+
 def alive_subject(process: str) -> str:
     """Where an evaluator's process answers while it runs."""
     return f"alive.{process}"
@@ -210,6 +221,7 @@ BACKED_UP = (
     RESULTS,
     AUDIT,
     KEPT,
+    USAGE,
     object_stream(DATASETS),
     DLQ,
     LOGS,
@@ -273,6 +285,7 @@ def stream_configs(results_max_bytes: int, replicas: int = 1) -> list[api.Stream
         api.StreamConfig(
             name=KEPT, subjects=["kept.>"], deny_delete=True, deny_purge=True, allow_direct=True, **limits
         ),
+        api.StreamConfig(name=USAGE, subjects=["usage.>"], max_age=30 * _DAY_S, **limits),
         api.StreamConfig(name=DLQ, subjects=["dlq.>"], max_age=30 * _DAY_S, **limits),
         api.StreamConfig(
             name=ADVISORIES,

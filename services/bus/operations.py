@@ -38,13 +38,14 @@ from services.bus.contract import (
     pull_subject,
     results_subject,
     stream_configs,
+    usage_subject,
     work_subject,
 )
 from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.key_values import CONFLICTS, KeyValues, expecting
 from services.bus.turns import OvertakenError, StreamFullError, Turn
 from services.errors import DamagedFilesError
-from touchstone.v1 import evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
+from touchstone.v1 import call_pb2, evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
 
 
 def _work_name(endpoint: str) -> str:
@@ -239,6 +240,10 @@ class Bus(KeyValues):
                 raise OvertakenError from error
             return position  # It was stored the first time, and the answer was lost.
         return ack.seq
+
+    async def publish_usage(self, call: call_pb2.Call) -> None:
+        """Stores what a call took so far. At least once; a later message of the same call replaces an earlier one."""
+        await self.js.publish(usage_subject(call.endpoint), call.SerializeToString())
 
     # -- the audit trail and logs of jobs ----------------------------------------------------------------------
 

@@ -7,26 +7,27 @@ import logging
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from nats.aio.msg import Msg
 
 from services.bus import Bus
 from services.evaluator import item_result
-from services.evaluator.datasets.task import AnyTask
+from services.evaluator.endpoint_calls import Guest, ItemCall, UnitCalls
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.items.task import Item, Response
+from services.evaluator.items.task import Response
 from services.evaluator.pacing.fair_queue import Turns
 from services.evaluator.pacing.limiter import Limiter
 from services.evaluator.pacing.pace import Pace, Paces, Rate
-from services.evaluator.pacing.retry import Tries, Trouble, Troubles, delay_s
+from services.evaluator.pacing.retry import Troubles, delay_s
 from services.evaluator.pacing.shares import Flow
 from services.evaluator.plugins.contract import PluginError
 from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.provider import LoadingProvider, Provider, ProviderError, Request
 from services.evaluator.settings import Settings
-from services.evaluator.stored.responses import Identify, KnownAnswers
+from services.evaluator.stored.responses import KnownAnswers
 from services.evaluator.storing import TRANSIENT
 from services.evaluator.units.doubts import Doubts
 from services.evaluator.units.packer import Begun, Packer
@@ -44,34 +45,6 @@ _MOST_HELD_UNITS = 16
 """Units, or multiples of the items wanted at once: the most that may wait for models that are refused."""
 _LONG_LOADING_S = 1.0
 _MAY_BE_CHARGED = "The call was not retried: it may already be charged, and the job has a budget."
-
-
-@dataclass(slots=True, eq=False)
-class _Unit:
-    """What the calls of one unit share."""
-
-    held: Held
-    flow: Flow
-    task: AnyTask
-    packer: Packer
-    begun: Begun | None
-    trouble: Trouble
-    identify: Identify
-
-
-@dataclass(slots=True, eq=False)
-class _Call:
-    """One item waiting for a slot or in one."""
-
-    unit: _Unit
-    position: int
-    repeat: int
-    item: Item
-    tries: Tries = field(default_factory=Tries)
-
-    @property
-    def model(self) -> str:
-        return self.unit.held.unit.spec.model
 
 
 class EndpointWorker:
@@ -100,9 +73,9 @@ class EndpointWorker:
         self._limiter = Limiter(bus, endpoint.name, limit, self._fill) if limit else None
         self._resume: dict[str, asyncio.TimerHandle] = {}
         """By model, and for the whole endpoint under the empty name: when a pause ends."""
-        self._turns: Turns[_Call] = Turns()
-        self._running: dict[asyncio.Task[None], _Call] = {}
-        self._resting: dict[_Call, asyncio.TimerHandle] = {}
+        self._turns: Turns[ItemCall | Guest] = Turns()
+        self._running: dict[asyncio.Task[None], ItemCall | Guest] = {}
+        self._resting: dict[ItemCall, asyncio.TimerHandle] = {}
         """Calls that wait to be tried again. They leave their slots to other models, but count as their own model's
         calls."""
         self._coming: dict[Held, int] = {}
@@ -129,6 +102,30 @@ class EndpointWorker:
         """Keeps the endpoint's limit until cancelled. Cancel it only after the units in hand have ended."""
         if self._limiter is not None:
             await self._limiter.run()
+
+    # -- calls of users ----------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def slot(self, owner: str, model: str) -> AsyncGenerator[None]:
+        """A slot for a call that belongs to no job, in turn with the jobs' calls and within the endpoint's limits."""
+        guest = Guest(owner, model)
+        self._turns.add(guest.flow, [guest])
+        self._fill()
+        try:
+            await guest.admitted.wait()
+            yield
+        finally:
+            self._turns.drop(guest.flow, lambda call: call is guest)
+            guest.ended.set()
+
+    def busy_with(self, model: str) -> str:
+        """Another model that an exclusive endpoint is working with; empty for none."""
+        if not self.endpoint.exclusive:
+            return ""
+        models = [call.model for call in self._running.values()]
+        models += [held.unit.spec.model for held in self._coming]
+        models += [self._turns.peek(flow).model for flow in self._turns.waiting()]
+        return next((other for other in models if other != model), "")
 
     # -- units -------------------------------------------------------------------------------------------------
 
@@ -181,11 +178,11 @@ class EndpointWorker:
         held.begun = len(known.results)
         await packer.begin(known.results.values(), at_once=begun is not None)
         flow = Flow(held.unit.owner, held.unit.job_id)
-        unit = _Unit(held, flow, loaded.task, packer, begun, self._troubles.of(held.job), identify)
+        unit = UnitCalls(held, flow, loaded.task, packer, begun, self._troubles.of(held.job), identify)
         self._turns.add(
             flow,
             [
-                _Call(unit, position, repeat, item)
+                ItemCall(unit, position, repeat, item)
                 for position, repeat, item in loaded.items
                 if position not in known.results
             ],
@@ -200,7 +197,7 @@ class EndpointWorker:
                 await self._keep_answers(packer)
             raise
 
-    async def _drop(self, unit: _Unit) -> None:
+    async def _drop(self, unit: UnitCalls) -> None:
         """Takes the unit's items out of the queue and ends its calls, which closes their connections."""
         self._turns.drop(unit.flow, lambda call: call.unit is unit)
         for call in [call for call in self._resting if call.unit is unit]:
@@ -233,7 +230,7 @@ class EndpointWorker:
             self._limiter.want(self._sendable(time.monotonic(), None), free)
         self._look_for_room()
 
-    def _next(self, ending: _Call | None = None) -> _Call | None:
+    def _next(self, ending: ItemCall | Guest | None = None) -> ItemCall | Guest | None:
         """The call that goes out now, taken from the queue. `ending` is a call whose slot it may have."""
         now = time.monotonic()
         busy = len(self._running) - (ending is not None)
@@ -247,10 +244,11 @@ class EndpointWorker:
                 return None
         self._rate.count(now)
         call = self._turns.take(flow)
-        call.unit.held.started = True
+        if isinstance(call, ItemCall):
+            call.unit.held.started = True
         return call
 
-    def _sendable(self, now: float, ending: _Call | None) -> dict[Flow, int]:
+    def _sendable(self, now: float, ending: ItemCall | Guest | None) -> dict[Flow, int]:
         """Waiting calls by flow, in the order of turns, without calls of models that must wait."""
         waiting = self._turns.waiting()
         if not self._is_slowed:
@@ -280,13 +278,13 @@ class EndpointWorker:
         del self._resume[model]
         self._fill()
 
-    async def _slot(self, call: _Call | None) -> None:
+    async def _slot(self, call: ItemCall | Guest | None) -> None:
         """Makes one call after the other: a task for each would cost a twentieth of the evaluator's time."""
         task = asyncio.current_task()
         assert task is not None
         while call is not None:
             self._running[task] = call
-            await self._attempt(call)
+            await (self._attempt(call) if isinstance(call, ItemCall) else call.hold())
             if task.cancelling():
                 return  # A cancellation that came together with the answer.
             call = self._next(call)
@@ -298,7 +296,7 @@ class EndpointWorker:
     def _free(self, task: asyncio.Task[None]) -> None:
         call = self._running.pop(task)
         self._fill()
-        if task.cancelled():
+        if task.cancelled() or not isinstance(call, ItemCall):
             return
         error = task.exception()
         held, item = call.unit.held, call.item
@@ -318,7 +316,7 @@ class EndpointWorker:
 
     # -- calls -------------------------------------------------------------------------------------------------
 
-    async def _attempt(self, call: _Call) -> None:
+    async def _attempt(self, call: ItemCall) -> None:
         """Calls once. Afterwards the item has its result, or waits again. Raises FaultError when the job must fail."""
         unit, tries = call.unit, call.tries
         tries.calls += 1
@@ -347,7 +345,7 @@ class EndpointWorker:
         # What is built in is scored here: a thread for each answer would cost more than the scoring.
         unit.packer.add(answered() if unit.task.executor is None else await item_result.called(unit.task, answered))
 
-    async def _loaded(self, loading: LoadingProvider, unit: _Unit) -> None:
+    async def _loaded(self, loading: LoadingProvider, unit: UnitCalls) -> None:
         """Waits until the unit's model can be called."""
         model, began = unit.held.unit.spec.model, time.monotonic()
         await loading.ready(model)
@@ -355,7 +353,7 @@ class EndpointWorker:
         if waited_s >= _LONG_LOADING_S and unit.trouble.loading.due(time.monotonic()):
             log.info("%s: %s was loaded in %.0f s", self.endpoint.name, model, waited_s, extra=unit.held.logged)
 
-    async def _ask(self, call: _Call) -> Response:
+    async def _ask(self, call: ItemCall) -> Response:
         unit, task, item = call.unit.held.unit, call.unit.task, call.item
         spec = unit.spec
         sampling = spec.sampling if item.sampling is None else item.sampling
@@ -365,7 +363,7 @@ class EndpointWorker:
             return await self.provider.loglikelihoods(request)
         return await self.provider.generate(request)
 
-    async def _failed(self, call: _Call, error: ProviderError, sent: float) -> None:
+    async def _failed(self, call: ItemCall, error: ProviderError, sent: float) -> None:
         """Decides after a failed call: raises FaultError, gives the item up, or puts it back after a wait."""
         now = time.monotonic()
         unit, tries = call.unit, call.tries
@@ -393,7 +391,7 @@ class EndpointWorker:
         else:
             self._resting[call] = asyncio.get_running_loop().call_later(wait, self._rested, call)
 
-    def _rested(self, call: _Call) -> None:
+    def _rested(self, call: ItemCall) -> None:
         del self._resting[call]
         self._turns.put_back(call.unit.flow, call)
         self._fill()

@@ -58,9 +58,13 @@ def check_content(
     """Raises ProviderError for what a model of such an endpoint cannot be sent, or asked for, of messages and further
     fields. `endpoint` is None where this evaluator does not serve it: then its kind alone tells."""
     if takes.HasField("images") and not takes.images and any(True for _ in common_form.images(messages)):
-        raise ProviderError(f"{model} takes no images. Choose another model, or leave them out.", fatal=True)
+        raise ProviderError(
+            f"{model} takes no images. Choose another model, or leave them out.", fatal=True, status=400
+        )
     if takes.HasField("tools") and not takes.tools and common_form.take(dict(fields)).functions:
-        raise ProviderError(f"{model} calls no tools. Choose another model, or leave tools out.", fatal=True)
+        raise ProviderError(
+            f"{model} calls no tools. Choose another model, or leave tools out.", fatal=True, status=400
+        )
     match kind:
         case "anthropic":
             anthropic_wire.check(messages, dict(fields))

@@ -10,6 +10,7 @@ from nats.aio.msg import Msg
 
 from services.bus import JOBS, Bus, JobHeaders, ProviderBatches, end_tasks, is_marker, job_key, kv_subject
 from services.evaluator.announce import Announcer
+from services.evaluator.calls.server import CallServer
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.datasets.store import DatasetStore
@@ -97,6 +98,7 @@ class Worker:
             for worker in self._workers
             if worker.endpoint.name in apis
         ]
+        self._calls = CallServer(bus, self._workers, settings.name)
         pairs = list(zip(self._workers, self._listings, strict=True))
         self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs, plugins.announced())
 
@@ -124,6 +126,7 @@ class Worker:
         pulling = [
             asyncio.create_task(loop)
             for loop in (
+                self._calls.run(),
                 self._planner.run(),
                 self._rescorer.run(),
                 *(worker.run() for worker in self._workers),
@@ -141,7 +144,8 @@ class Worker:
             stopping.cancel()
             await end_tasks(pulling)
             await self._announcer.drain()
-            await self._hand.drain(self._settings.grace_s)
+            grace_s = self._settings.grace_s
+            await asyncio.gather(self._hand.drain(grace_s), self._calls.drain(grace_s))
             await end_tasks(background)
             for worker in self._workers:
                 await worker.provider.close()

@@ -21,7 +21,7 @@ from services.gateway.http import middleware
 from services.gateway.http.responses import JSONResponse, json_error
 from services.gateway.http.static import Static
 from services.gateway.openai import routes as openai
-from services.gateway.openai.routes import openai_error
+from services.gateway.openai.errors import openai_error
 from services.gateway.pages import routes as pages
 from services.gateway.pages.layout.failure import page_error
 

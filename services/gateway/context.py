@@ -8,6 +8,7 @@ from jinja2 import Environment
 from starlette.requests import HTTPConnection
 
 from services import rpc
+from services.bus import Bus
 from services.gateway.access.auth import Caller, ClosedAccess, LocalAccess, TokenAccess
 from services.gateway.access.limits import SlidingWindow, Streams
 from services.gateway.backend import Backend
@@ -18,7 +19,7 @@ from services.gateway.settings import Settings
 @dataclass(slots=True)
 class Context:
     """The gateway's parts. It holds no state of jobs, so several gateways may run at the same time. In token mode
-    `access` changes once, when NATS is reached."""
+    `access` changes once, when NATS is reached; `bus` is None before that."""
 
     settings: Settings
     backend: Backend
@@ -28,7 +29,9 @@ class Context:
     streams: Streams
     waits: Streams
     uploads: Streams
+    calls: Streams
     templates: Environment
+    bus: Bus | None = None
 
 
 def of(connection: HTTPConnection) -> Context:

@@ -52,6 +52,7 @@ def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, 
         streams=Streams(settings.streams_per_user),
         waits=Streams(settings.waits_per_user, "waiting reads"),
         uploads=Streams(settings.uploads_per_user, "uploads"),
+        calls=Streams(settings.calls_per_user, "calls of models"),
         templates=environment(),
     )
 
@@ -60,9 +61,16 @@ async def main(stop: asyncio.Event) -> None:
     """Serves until `stop` is set. Raises TouchstoneError when it cannot start."""
     settings, identity = Settings.from_env(), rpc.Settings.from_env()
     if identity.auth == "local":
-        # Without tokens there is nothing to look up: the gateway then needs no NATS.
         settings.require_loopback()
-        await serve(build(settings, LocalAccess(), identity.service_token), stop)
+        context = build(settings, LocalAccess(), identity.service_token)
+        # Without tokens there is nothing to look up: NATS is only needed for calls of models, and may come later.
+        reaching = asyncio.create_task(_reach(context, bus.Settings.from_env()))
+        try:
+            await serve(context, stop)
+        finally:
+            await bus.end_tasks([reaching])
+            if context.bus is not None:
+                await context.bus.close()
         return
     context = build(settings, ClosedAccess(), identity.service_token)
     opening = asyncio.create_task(_open(context, bus.Settings.from_env(), identity, stop))
@@ -72,6 +80,14 @@ async def main(stop: asyncio.Event) -> None:
         opening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await (await opening).close()
+
+
+async def _reach(context: Context, nats: bus.Settings) -> None:
+    while context.bus is None:
+        try:
+            context.bus = await bus.connect(nats.url, "gateway")
+        except UnavailableError as error:
+            log.warning("models cannot be called yet: %s", error)
 
 
 async def _open(context: Context, nats: bus.Settings, identity: rpc.Settings, stop: asyncio.Event) -> bus.Bus:
@@ -85,6 +101,7 @@ async def _open(context: Context, nats: bus.Settings, identity: rpc.Settings, st
                 if not context.backend.room.is_full():
                     raise
                 log.warning("still waiting for NATS: %s", error)
+        context.bus = nats_bus
         context.access = TokenAccess(TokenCache(nats_bus.token), identity, Sessions(nats_bus))
     except Exception:
         stop.set()
@@ -119,6 +136,7 @@ async def serve(context: Context, stop: asyncio.Event, listener: socket.socket |
         context.streams.stop()
         context.waits.stop()
         context.uploads.stop()
+        context.calls.stop()
         server.should_exit = True
         await serving
     finally:

@@ -28,6 +28,7 @@ class Settings:
     streams_per_user: int = 8
     waits_per_user: int = 32
     uploads_per_user: int = 4
+    calls_per_user: int = 32
     upload_max_bytes: int = 2 * 10**9
     upload_idle_s: float = 45
     connections_per_address: int = 1000
@@ -50,6 +51,7 @@ class Settings:
             streams_per_user=limit("TOUCHSTONE_STREAMS_PER_USER", cls.streams_per_user, 1, 10_000),
             waits_per_user=limit("TOUCHSTONE_WAITS_PER_USER", cls.waits_per_user, 1, 10_000),
             uploads_per_user=limit("TOUCHSTONE_UPLOADS_PER_USER", cls.uploads_per_user, 1, 1000),
+            calls_per_user=limit("TOUCHSTONE_CALLS_PER_USER", cls.calls_per_user, 1, 10_000),
             upload_max_bytes=limit("TOUCHSTONE_UPLOAD_MAX_BYTES", cls.upload_max_bytes, 1, environment.MOST_BYTES),
             upload_idle_s=environment.number("TOUCHSTONE_UPLOAD_IDLE_S", cls.upload_idle_s, 1, 3600),
             call_timeout_s=environment.number("TOUCHSTONE_CALL_TIMEOUT_S", cls.call_timeout_s, 1, 600),

@@ -12,6 +12,7 @@ from services.bus import Bus, Datasets, Room
 from services.errors import UnavailableError
 from services.results import visibility
 from services.results.backups.making import Backups
+from services.results.calls import store as call_store
 from services.results.datasets.deleting import Deletions, Expiry, live_jobs
 from services.results.datasets.garbage_collection import Collector, ShardHolds
 from services.results.datasets.servicer import DatasetServicer
@@ -123,6 +124,7 @@ async def _serve(
     trail = OrderedStream(connection, bus.AUDIT, "results-events")
     items = Feed(database, answers, aside, feeds.store_items, feeds.insert_items)
     events = Feed(database, trail, aside, feeds.store_events)
+    usage = Feed(database, OrderedStream(connection, bus.USAGE, "results-usage"), aside, call_store.store)
     backups = Backups(connection, database, settings.backups.absolute())
     said = kept_stream.KeptStream(connection, database)
     questions = Questions(database)
@@ -156,6 +158,7 @@ async def _serve(
                 database.lost.wait(),
                 items.run(),
                 events.run(),
+                usage.run(),
                 _kept_feed(connection, database, aside).run(),
                 resealing.reseal_lost(connection, database, items, events),
                 purging,

@@ -19,6 +19,7 @@ from services.results import visibility
 from services.results.boards.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
 from services.results.boards.overview import overview
 from services.results.boards.trends import list_trends
+from services.results.calls import reads as calls
 from services.results.comparison.compare import compare
 from services.results.comparison.rank_ranges import BoardRankRanges
 from services.results.estimates.estimate import estimate_run
@@ -145,6 +146,14 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         job = await self._of_job(request.job_id, lambda c: job_reads.get_job(c, request.job_id, visible))
         limit = await self._installation.requests_per_minute(job.spec.endpoint)
         return await self._questions.read_long(lambda c: estimate_run(c, request, limit, visible))
+
+    @shared
+    async def ListCalls(self, request: pb.ListCallsRequest, visible: Visibility) -> pb.ListCallsResponse:
+        return await self._questions.read(lambda c: calls.list_calls(c, request, visible))
+
+    @shared
+    async def GetCallUsage(self, request: pb.GetCallUsageRequest, visible: Visibility) -> pb.GetCallUsageResponse:
+        return await self._questions.read(lambda c: calls.call_usage(c, request, visible))
 
     async def AnnotateItem(self, request: pb.AnnotateItemRequest, context: Any) -> pb.AnnotateItemResponse:
         caller, visible, now = rpc.identity(), self._visible(), _now()

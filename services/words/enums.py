@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from touchstone.v1 import (
+    call_pb2,
     comparison_pb2,
     dataset_pb2,
     endpoint_pb2,
@@ -66,6 +67,10 @@ RERUN = Words({word: outcome for word, outcome in OUTCOMES.items() if word != "a
 DATASET_FORMATS = _words(dataset_pb2.Dataset.Format)
 UPLOAD_FORMATS = Words({word: form for word, form in DATASET_FORMATS.items() if word != "hub"})
 """What an uploaded file may be."""
+CALL_APIS = _words(call_pb2.Call.Api)
+"""What a call through /v1 is for."""
+CALL_OUTCOMES = _words(call_pb2.Call.Outcome)
+"""How such a call may end."""
 ITEM_FILTERS = Words(
     {"all": results_service_pb2.ListItemsRequest.FILTER_UNSPECIFIED}
     | _words(results_service_pb2.ListItemsRequest.Filter)

@@ -212,6 +212,14 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         self.world.asked.append(request)
         return fake_items.estimate(self.world, request)
 
+    async def ListCalls(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return results_service_pb2.ListCallsResponse(calls=self.world.calls)
+
+    async def GetCallUsage(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return results_service_pb2.GetCallUsageResponse(usage=self.world.usage)
+
     async def ListEvents(self, request: Any, context: Any) -> Any:
         return results_service_pb2.ListEventsResponse()
 

@@ -12,6 +12,7 @@ from typing import Any
 from services import rpc
 from tests.gateway import fake_data
 from touchstone.v1 import (
+    call_pb2,
     dataset_pb2,
     job_pb2,
     metric_pb2,
@@ -48,6 +49,8 @@ class World:
     webhooks: dict[str, webhook_pb2.Webhook] = field(default_factory=dict)
     dead: dict[str, webhook_pb2.Delivery] = field(default_factory=dict)
     set_aside: list[set_aside_pb2.SetAsideMessage] = field(default_factory=list)
+    calls: list[call_pb2.Call] = field(default_factory=list)
+    usage: list[call_pb2.CallUsage] = field(default_factory=list)
     logs: dict[str, list[scheduler_service_pb2.LogLine]] = field(default_factory=dict)
     marks: dict[str, results_service_pb2.MarkRunRequest] = field(default_factory=dict)
     names: dict[str, results_service_pb2.Configuration] = field(default_factory=dict)

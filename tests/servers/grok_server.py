@@ -14,6 +14,12 @@ from tests.servers.openai_server import OpenAIServer, pieces
 from tests.servers.stub import ARGUMENTS, Behaviour, Fault, arguments, run, texts
 
 
+def asked(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages of either API; an input may be a text."""
+    found = body.get("messages") or body["input"]
+    return [{"role": "user", "content": found}] if isinstance(found, str) else found
+
+
 class GrokServer(OpenAIServer):
     """`reasoning` comes before the answer; `status` and `incomplete` are those of a response. Errors are a text with a
     code beside it, or with `objects` an object as OpenAI's.
@@ -52,9 +58,7 @@ class GrokServer(OpenAIServer):
         return Fault("400", message="Incorrect API key provided: xa***1. You can obtain one in the console.")
 
     def prompt(self, body: dict[str, Any]) -> str:
-        return "\n\n".join(
-            text for item in body.get("messages") or body["input"] for text in texts(item.get("content"))
-        )
+        return "\n\n".join(text for item in asked(body) for text in texts(item.get("content")))
 
     def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         if "input" not in body:
@@ -67,7 +71,7 @@ class GrokServer(OpenAIServer):
         if self.status != "incomplete":
             message = {"type": "message", "role": "assistant", "content": content, "status": "completed"}
             output.append({"id": "msg_1", **message})
-        if body.get("tools") and body["input"][-1].get("type") != "function_call_output":
+        if body.get("tools") and asked(body)[-1].get("type") != "function_call_output":
             call = {"call_id": "call_1", "name": body["tools"][0]["name"], "arguments": ARGUMENTS}
             output = [{"id": "fc_1", "type": "function_call", "status": "completed", **call}]
         read, thought, written = len(self.prompt(body).split()), len(self.reasoning.split()), len(text.split())

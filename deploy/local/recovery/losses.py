@@ -38,6 +38,7 @@ _HOLDS = {
     bus.RESULTS: "answers",
     bus.AUDIT: "changes of jobs",
     bus.KEPT: "marks, annotations and names",
+    bus.USAGE: "calls through /v1",
     object_stream(bus.DATASETS): "datasets",
     bus.DLQ: "messages that were set aside",
     bus.LOGS: "logs of jobs",

@@ -18,6 +18,7 @@ from services.evaluator.endpoints.engine_options import EngineModel, EngineOptio
 from services.evaluator.endpoints.model_files import ModelFiles
 from services.evaluator.engine.host import Engine, EngineHost
 from services.evaluator.items.task import Response
+from services.evaluator.providers.openai.relay import Relay, Relayed, RelayingProvider
 from services.evaluator.providers.protocol import model_size
 from services.evaluator.providers.protocol.capabilities import complete
 from services.evaluator.providers.protocol.provider import Listing, Provider, ProviderError, Request
@@ -59,6 +60,18 @@ class EngineProvider:
 
     async def loglikelihoods(self, request: Request) -> Response:
         return await self._ask(request, lambda provider, inner: provider.loglikelihoods(inner))
+
+    async def relay(self, relay: Relay) -> Relayed:
+        await self._refuse_larger(relay.model)
+        async with self._host.residency.lease(relay.model) as engine:
+            if not isinstance(engine.provider, RelayingProvider):
+                raise ProviderError(f"{self._endpoint.name} does not speak OpenAI's protocol.", fatal=True)
+            try:
+                return await engine.provider.relay(replace(relay, model=engine.served_as))
+            except ProviderError as error:
+                if not error.retryable or not await _crashed(engine):
+                    raise
+                raise self._host.crash(engine) from error
 
     async def close(self) -> None:
         await self._host.residency.close()

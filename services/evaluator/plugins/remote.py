@@ -271,7 +271,7 @@ class RemoteProvider:
         """Ends with the package's process."""
 
     async def _response(self, method: str, request: Request) -> Response:
-        sent = replace(request, task=cast("Any", None))
+        sent = replace(request, task=cast("Any", None), heard=None)
         response = _checked(await self._ask(Response, method, f"asking {self._endpoint.name}", sent))
         known = request.prices or prices.of(self._endpoint, request.model)
         tokens = response.input_tokens, response.output_tokens

@@ -65,7 +65,7 @@ class AnthropicProvider:
         beside = await self._preparations.of(request)
         body = {"model": model, **anthropic_wire.prompt(request.item.messages), **beside.fields}
         if request.stream:
-            reply = await self._http.stream("/messages", body, anthropic_wire.MessageFold())
+            reply = await self._http.stream("/messages", body, anthropic_wire.MessageFold(), request.heard)
         else:
             reply = await self._http.post("/messages", body)
         if reply.status != 200:

@@ -114,7 +114,9 @@ def check(messages: Sequence[Message], fields: dict[str, Any]) -> None:
     common_form.check_images(_API, messages)
     written = further(dict(fields))
     if not written.get("tools") and any(message.more and message.more.tool_calls for message in messages):
-        raise ProviderError(f"{_API} takes messages with tool calls only together with tools. Add them.", fatal=True)
+        raise ProviderError(
+            f"{_API} takes messages with tool calls only together with tools. Add them.", fatal=True, status=400
+        )
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:

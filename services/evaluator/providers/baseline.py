@@ -136,18 +136,20 @@ def check(model: str, *, of_rows: bool) -> None:
     """Raises a fatal ProviderError for an unknown baseline, and for one without a basis: an uploaded row has neither
     labels nor a train split, and a suite's prompt is not an answer."""
     if model not in _DESCRIPTIONS:
-        raise ProviderError(sentences.not_valid(model, "baseline", _DESCRIPTIONS), fatal=True)
+        raise ProviderError(sentences.not_valid(model, "baseline", _DESCRIPTIONS), fatal=True, status=404)
     if of_rows and model not in (ECHO, MAJORITY):
         raise ProviderError(
             f"The {model} baseline needs labels or a train split, which an uploaded dataset does not have. Choose "
             f"{ECHO}, which repeats the last message, or {MAJORITY}, which gives the most frequent reference.",
             fatal=True,
+            status=400,
         )
     if not of_rows and model == ECHO:
         raise ProviderError(
             f"The {ECHO} baseline repeats the prompt, which never answers the items of a suite. Choose one of "
             f"{', '.join(_FITS)}, {RANDOM}.",
             fatal=True,
+            status=400,
         )
 
 
@@ -163,7 +165,7 @@ async def _of_rows(model: str, task: DatasetTask, item: Item) -> Response:
         except DataError as error:
             raise ProviderError(error.message, fatal=True) from error
         if not usual:
-            raise ProviderError(NO_REFERENCE, fatal=True)
+            raise ProviderError(NO_REFERENCE, fatal=True, status=400)
         text, calls = task.written(usual)
         served = f"{model}, of {counted(len(task.chosen), 'row')}"
     return Response(

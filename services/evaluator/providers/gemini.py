@@ -64,7 +64,8 @@ class GeminiProvider:
         body, parameters = await self.written(request)
         path = model_path(request.model)
         if request.stream:
-            reply = await self._http.stream(path + "streamGenerateContent?alt=sse", body, gemini_wire.ContentFold())
+            path += "streamGenerateContent?alt=sse"
+            reply = await self._http.stream(path, body, gemini_wire.ContentFold(), request.heard)
         else:
             reply = await self._http.post(path + "generateContent", body)
         return self.read(reply, request.model, parameters, request.prices)

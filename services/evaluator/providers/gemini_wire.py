@@ -166,6 +166,7 @@ def parameters(config: dict[str, Any], further: dict[str, Any]) -> dict[str, Any
         raise ProviderError(
             "Gemini takes either thinkingBudget or thinkingLevel. Leave one of them out of the job's parameters.",
             fatal=True,
+            status=400,
         )
     if thinking:
         merged["thinkingConfig"] = thinking

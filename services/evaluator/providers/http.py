@@ -193,6 +193,7 @@ def check(endpoint: Endpoint, messages: Sequence[Message], fields: dict[str, Any
             f"{endpoint.name} is sent only the text of messages. For images and tool calls, write "
             '"{messages}" into http.request in the endpoints file.',
             fatal=True,
+            status=400,
         )
     asked = common_form.take(dict(fields))
     if asked.functions and options.tool_calls is None:
@@ -200,6 +201,7 @@ def check(endpoint: Endpoint, messages: Sequence[Message], fields: dict[str, Any
             f"{endpoint.name} does not say where its tool calls are. Set http.tool_calls in the endpoints file, or "
             "leave tools out.",
             fatal=True,
+            status=400,
         )
     if asked.top >= 0:
         raise common_form.refusal(endpoint.name, "log-probabilities")

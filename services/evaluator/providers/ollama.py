@@ -74,7 +74,7 @@ class OllamaProvider:
         beside = await self._preparations.of(request)
         body = {"model": model, "messages": ollama_wire.messages(request.item.messages), **beside.fields}
         if request.stream:
-            reply = await self._http.stream("/api/chat", body, ollama_wire.ChatFold())
+            reply = await self._http.stream("/api/chat", body, ollama_wire.ChatFold(), request.heard)
         else:
             reply = await self._http.post("/api/chat", body)
         if reply.status == 400 and _TOO_LONG.search(reply.text):
@@ -194,7 +194,9 @@ class OllamaProvider:
             return failures.key_refused(endpoint)
         if status == 404 and "model" in lower and model:
             return ProviderError(
-                f"{endpoint.name} does not have model {model}. Run `ollama pull {model}` where it runs.", fatal=True
+                f"{endpoint.name} does not have model {model}. Run `ollama pull {model}` where it runs.",
+                fatal=True,
+                status=404,
             )
         if status in (404, 405):
             return ProviderError(

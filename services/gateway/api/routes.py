@@ -28,6 +28,7 @@ from services.gateway.api.jobs.follow import EVENTS, LOGS, RESULTS
 from services.gateway.api.jobs.listing import CANCEL, HISTORY, LIST
 from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
 from services.gateway.api.jobs.run import RUN
+from services.gateway.api.operations.calls import CALLS, USAGE
 from services.gateway.api.operations.fleet import ENDPOINTS, EVALUATORS, MODELS, QUEUE, SUITES
 from services.gateway.api.operations.schedules import CREATE_SCHEDULE, DELETE_SCHEDULE, SCHEDULES
 from services.gateway.api.operations.set_aside import SET_ASIDE
@@ -64,6 +65,8 @@ _LISTED: tuple[Endpoint, ...] = (
     ENDPOINTS,
     MODELS,
     SUITES,
+    CALLS,
+    USAGE,
     CREATE_SCHEDULE,
     SCHEDULES,
     DELETE_SCHEDULE,

@@ -17,6 +17,7 @@ from services import rpc
 from services.errors import AwayError, TouchstoneError
 from services.gateway import context
 from services.gateway.access.auth import TokenAccess, csrf_token, require_csrf, require_same_site
+from services.words.calls import MOST_BODY_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -25,10 +26,13 @@ API = ("/api/", "/admin/", "/v1/", "/openapi.json")
 UPLOAD_PAGE = "/datasets/upload"
 UPLOADS = frozenset({"/admin/datasets/upload", "/admin/datasets/preview", "/v1/files", UPLOAD_PAGE})
 """Paths whose handlers read the body as it comes, count it, and themselves check whether a session may send it."""
+CHAT_CALL, RESPONSE_CALL = "/v1/chat/completions", "/v1/responses"
 _OPEN_PATHS = ("/healthz", "/readyz")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MAX_BODY_BYTES = 1024 * 1024
 MAX_BODY_S = 60.0
+_LARGER = {CHAT_CALL: MOST_BODY_BYTES, RESPONSE_CALL: MOST_BODY_BYTES}
+"""Bodies that may hold images."""
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -116,9 +120,10 @@ class BodyLimit:
         if scope["type"] != "http" or scope["path"] in UPLOADS:
             await self.app(scope, receive, send)
             return
+        most = _LARGER.get(scope["path"], self.most)
         stated = Headers(scope=scope).get("content-length", "0")
-        if stated.isdecimal() and int(stated) > self.most:
-            raise self._refusal()
+        if stated.isdecimal() and int(stated) > most:
+            raise _refusal(most)
         size = 0
         whole = False
         ends = asyncio.get_running_loop().time() + self.most_s
@@ -133,14 +138,15 @@ class BodyLimit:
                 raise HTTPException(408, f"The body did not arrive within {self.most_s:g} seconds.") from error
             whole = whole or not message.get("more_body", False)
             size += len(message.get("body", b""))
-            if size > self.most:
-                raise self._refusal()
+            if size > most:
+                raise _refusal(most)
             return message
 
         await self.app(scope, counted, send)
 
-    def _refusal(self) -> HTTPException:
-        return HTTPException(413, f"The body has more than {self.most // 1024} KiB, the most allowed.")
+
+def _refusal(most: int) -> HTTPException:
+    return HTTPException(413, f"The body has more than {most // 1024} KiB, the most allowed.")
 
 
 class Access:

@@ -468,3 +468,19 @@ ALTER TABLE item_sets ADD COLUMN weighting UTINYINT DEFAULT 0;
 -- JSON arrays in OpenAI's form; NULL where an answer has none.
 ALTER TABLE items ADD COLUMN tool_calls VARCHAR;
 ALTER TABLE items ADD COLUMN logprobs VARCHAR;
+
+-- migration 13: calls through /v1/chat/completions and /v1/responses
+
+-- Outcome 0 until a call has ended.
+CREATE TABLE calls (
+    call_id VARCHAR PRIMARY KEY,
+    owner VARCHAR NOT NULL,
+    endpoint VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    started_at TIMESTAMP NOT NULL,
+    outcome UTINYINT NOT NULL,
+    input_tokens BIGINT,
+    output_tokens BIGINT,
+    cost_usd DOUBLE,
+    call BLOB NOT NULL
+);

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from touchstone.v1 import call_pb2 as _call_pb2
 from touchstone.v1 import comparison_pb2 as _comparison_pb2
 from touchstone.v1 import item_result_pb2 as _item_result_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
@@ -947,3 +948,41 @@ class ImportedAnswer(_message.Message):
     output_tokens: int
     error: str
     def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., row: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., finish_reason: _Optional[str] = ..., continuations: _Optional[_Iterable[_Union[_item_result_pb2.Continuation, _Mapping]]] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class ListCallsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token", "owner", "endpoint", "model", "started_after")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AFTER_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    owner: str
+    endpoint: str
+    model: str
+    started_after: _timestamp_pb2.Timestamp
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., owner: _Optional[str] = ..., endpoint: _Optional[str] = ..., model: _Optional[str] = ..., started_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListCallsResponse(_message.Message):
+    __slots__ = ("calls", "next_page_token")
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    calls: _containers.RepeatedCompositeFieldContainer[_call_pb2.Call]
+    next_page_token: str
+    def __init__(self, calls: _Optional[_Iterable[_Union[_call_pb2.Call, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class GetCallUsageRequest(_message.Message):
+    __slots__ = ("owner", "started_after")
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AFTER_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    started_after: _timestamp_pb2.Timestamp
+    def __init__(self, owner: _Optional[str] = ..., started_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class GetCallUsageResponse(_message.Message):
+    __slots__ = ("usage",)
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    usage: _containers.RepeatedCompositeFieldContainer[_call_pb2.CallUsage]
+    def __init__(self, usage: _Optional[_Iterable[_Union[_call_pb2.CallUsage, _Mapping]]] = ...) -> None: ...

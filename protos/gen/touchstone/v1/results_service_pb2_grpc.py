@@ -126,6 +126,16 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListEventsRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListEventsResponse.FromString,
                 _registered_method=True)
+        self.ListCalls = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListCalls',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListCallsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListCallsResponse.FromString,
+                _registered_method=True)
+        self.GetCallUsage = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetCallUsage',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetCallUsageRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetCallUsageResponse.FromString,
+                _registered_method=True)
         self.SealJob = channel.unary_unary(
                 '/touchstone.v1.ResultsService/SealJob',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.SealJobRequest.SerializeToString,
@@ -282,6 +292,20 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListCalls(self, request, context):
+        """Requests to /v1/chat/completions and /v1/responses, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCallUsage(self, request, context):
+        """Their sums for each user and model, those that cost most first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SealJob(self, request, context):
         """The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here
         because they were released here.
@@ -404,6 +428,16 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.ListEvents,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListEventsRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListEventsResponse.SerializeToString,
+            ),
+            'ListCalls': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCalls,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListCallsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListCallsResponse.SerializeToString,
+            ),
+            'GetCallUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCallUsage,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetCallUsageRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetCallUsageResponse.SerializeToString,
             ),
             'SealJob': grpc.unary_unary_rpc_method_handler(
                     servicer.SealJob,
@@ -913,6 +947,60 @@ class ResultsService:
             '/touchstone.v1.ResultsService/ListEvents',
             touchstone_dot_v1_dot_results__service__pb2.ListEventsRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.ListEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCalls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListCalls',
+            touchstone_dot_v1_dot_results__service__pb2.ListCallsRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListCallsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCallUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetCallUsage',
+            touchstone_dot_v1_dot_results__service__pb2.GetCallUsageRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetCallUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

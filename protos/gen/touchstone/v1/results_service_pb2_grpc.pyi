@@ -84,6 +84,10 @@ class ResultsServiceStub:
     """
     ListEvents: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListEventsRequest, _results_service_pb2.ListEventsResponse]
     """The audit trail, oldest first."""
+    ListCalls: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListCallsRequest, _results_service_pb2.ListCallsResponse]
+    """Requests to /v1/chat/completions and /v1/responses, newest first."""
+    GetCallUsage: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetCallUsageRequest, _results_service_pb2.GetCallUsageResponse]
+    """Their sums for each user and model, those that cost most first."""
     @_builtins.property
     @_deprecated("""This method has been marked as deprecated using proto method options.""")
     def SealJob(self) -> _grpc.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]:
@@ -153,6 +157,10 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """
     ListEvents: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListEventsRequest, _results_service_pb2.ListEventsResponse]  # type: ignore[assignment]
     """The audit trail, oldest first."""
+    ListCalls: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListCallsRequest, _results_service_pb2.ListCallsResponse]  # type: ignore[assignment]
+    """Requests to /v1/chat/completions and /v1/responses, newest first."""
+    GetCallUsage: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetCallUsageRequest, _results_service_pb2.GetCallUsageResponse]  # type: ignore[assignment]
+    """Their sums for each user and model, those that cost most first."""
     @_builtins.property
     @_deprecated("""This method has been marked as deprecated using proto method options.""")
     def SealJob(self) -> _aio.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]:  # type: ignore[override]
@@ -327,6 +335,22 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListEventsResponse, _abc.Awaitable[_results_service_pb2.ListEventsResponse]]:
         """The audit trail, oldest first."""
+
+    @_abc_1.abstractmethod
+    def ListCalls(
+        self,
+        request: _results_service_pb2.ListCallsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListCallsResponse, _abc.Awaitable[_results_service_pb2.ListCallsResponse]]:
+        """Requests to /v1/chat/completions and /v1/responses, newest first."""
+
+    @_abc_1.abstractmethod
+    def GetCallUsage(
+        self,
+        request: _results_service_pb2.GetCallUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetCallUsageResponse, _abc.Awaitable[_results_service_pb2.GetCallUsageResponse]]:
+        """Their sums for each user and model, those that cost most first."""
 
     @_deprecated("""The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here\nbecause they were released here.\nbuf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE""")
     @_abc_1.abstractmethod

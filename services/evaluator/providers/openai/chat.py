@@ -23,6 +23,7 @@ from services.evaluator.items.task import Response
 from services.evaluator.providers.openai import errors
 from services.evaluator.providers.openai import wire as openai_wire
 from services.evaluator.providers.openai.loglikelihood import LogLikelihoods
+from services.evaluator.providers.openai.relay import Relay, Relayed
 from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol import capabilities, failures, model_size, usage
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
@@ -79,7 +80,7 @@ class OpenAIProvider:
         body, parameters = await self.written(request)
         wire = self._wire
         if request.stream:
-            reply = await self._http.stream(wire.path, body, wire.fold())
+            reply = await self._http.stream(wire.path, body, wire.fold(), request.heard)
         else:
             reply = await self._http.post(wire.path, body)
         return self.read(reply, request.model, parameters, request.prices)
@@ -99,6 +100,23 @@ class OpenAIProvider:
             return errors.refusal(self._endpoint, reply, model, parameters, self._wire.path)
         response = self._wire.response(self._endpoint, reply)
         return replace(response, parameters=parameters, cost_usd=self._cost(model, response, of_job))
+
+    async def relay(self, relay: Relay) -> Relayed:
+        """A request as its sender wrote it, under the endpoint's key."""
+        failures.require_key(self._endpoint)
+        await self._refuse_larger(relay.model)
+        body, wire = {**relay.body, "model": relay.model}, relay.wire
+        if relay.heard is None:
+            reply = await self._http.post(wire.path, body)
+        else:
+            reply = await self._http.stream(wire.path, body, wire.fold(), relay.heard)
+        response = None
+        if reply.status == 200:
+            # What cannot be read here may still be an answer to its sender.
+            with suppress(ProviderError):
+                response = wire.response(self._endpoint, reply)
+                response = replace(response, cost_usd=self._cost(relay.model, response, None))
+        return Relayed(reply, response, relay.model)
 
     async def loglikelihoods(self, request: Request) -> Response:
         model = request.model

@@ -61,13 +61,15 @@ def failure(endpoint: Endpoint, reply: Reply, model: str, path: str) -> Provider
     if status in (400, 422) and _NO_ROOM.search(words):
         return ProviderError(
             f"The prompt and max_tokens together exceed the context of {model} at {endpoint.name}: {said}. Lower "
-            "max_tokens."
+            "max_tokens.",
+            status=400,
         )
     if status in (400, 422) and _PARAMETER.search(words):
         return ProviderError(
             f"{endpoint.name} refuses a parameter for {model}: {said}. Change the job's parameters, or declare in "
             f'the endpoints file what the model takes: [endpoint.model."{model}"].',
             fatal=True,
+            status=400,
         )
     return failures.by_status(endpoint, reply)
 

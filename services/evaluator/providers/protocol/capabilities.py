@@ -146,7 +146,9 @@ def resolve(
     if refused:
         which = "it" if len(refused) == 1 else "them"
         raise ProviderError(
-            f"{model} does not take {' and '.join(refused)}. Leave {which} out of the job's parameters.", fatal=True
+            f"{model} does not take {' and '.join(refused)}. Leave {which} out of the job's parameters.",
+            fatal=True,
+            status=400,
         )
     if "seed" in parameters:
         parameters["seed"] += repeat

@@ -26,7 +26,7 @@ _CALL_BYTES = 512
 
 def refusal(api: str, what: str, instead: str = "Leave it out.") -> ProviderError:
     """`api` cannot be asked for `what`."""
-    return ProviderError(f"{api} has no {what}. {instead}", fatal=True)
+    return ProviderError(f"{api} has no {what}. {instead}", fatal=True, status=400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,9 @@ def check_images(
     for image in images(messages):
         if image.media_type not in types:
             known = ", ".join(kind.removeprefix("image/") for kind in types)
-            raise ProviderError(f"{api} takes no images of type {image.media_type}. It takes {known}.", fatal=True)
+            raise ProviderError(
+                f"{api} takes no images of type {image.media_type}. It takes {known}.", fatal=True, status=400
+            )
         if image.detail and not detail:
             raise refusal(api, 'field for the "detail" of an image')
 

@@ -39,7 +39,9 @@ def key_refused(endpoint: Endpoint) -> ProviderError:
 
 
 def used_up(endpoint: Endpoint) -> ProviderError:
-    return ProviderError(f"{endpoint.name} says that the quota is used up. Add credit there, then retry.", fatal=True)
+    return ProviderError(
+        f"{endpoint.name} says that the quota is used up. Add credit there, then retry.", fatal=True, status=429
+    )
 
 
 def fewer_calls(endpoint: Endpoint, retry_after_s: float | None, words: str = "") -> ProviderError:
@@ -64,7 +66,9 @@ def overloaded(endpoint: Endpoint, retry_after_s: float | None) -> ProviderError
 
 
 def no_model(endpoint: Endpoint, model: str) -> ProviderError:
-    return ProviderError(f"{endpoint.name} does not have model {model}. Choose one that it lists.", fatal=True)
+    return ProviderError(
+        f"{endpoint.name} does not have model {model}. Choose one that it lists.", fatal=True, status=404
+    )
 
 
 def not_this_api(endpoint: Endpoint, what: str, hint: str = "Correct base_url in the endpoints file.") -> ProviderError:
@@ -73,7 +77,7 @@ def not_this_api(endpoint: Endpoint, what: str, hint: str = "Correct base_url in
 
 def not_taken(endpoint: Endpoint, parameter: str) -> ProviderError:
     """A parameter of the job that the protocol has no field for. Every recorded parameter must have been sent."""
-    return ProviderError(words.not_taken(endpoint.name, parameter), fatal=True)
+    return ProviderError(words.not_taken(endpoint.name, parameter), fatal=True, status=400)
 
 
 def cut_short(endpoint: Endpoint) -> ProviderError:
@@ -104,7 +108,8 @@ def by_status(endpoint: Endpoint, reply: Reply) -> ProviderError:
         )
     return ProviderError(
         f"{endpoint.name} refused a call with status {reply.status}{_after(reply.error_text)}. Correct the cause, "
-        "then retry."
+        "then retry.",
+        status=reply.status if reply.status not in (401, 403, 407) else 0,
     )
 
 

@@ -38,4 +38,5 @@ def refuse_larger(endpoint: str, model: str, size_b: float, max_model_b: float) 
             f"{model} has {size_b:g} billion parameters; {endpoint} takes at most {max_model_b:g}. "
             "Choose a smaller model or raise max_model_b.",
             fatal=True,
+            status=400,
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from services.errors import sendable
 from services.evaluator.items.task import Item, Response
@@ -22,7 +23,7 @@ class ProviderError(Exception):
     whole does not answer. `retry_after_s`: what the provider asked for, or None. `of_endpoint`: a limit that applies to
     the whole endpoint, whichever model is called. `free`: the call certainly cost nothing, such as a refused one; an
     interrupted call may be charged. `detail`: more for the job's page, such as the end of an engine's log; at most
-    4,000 bytes.
+    4,000 bytes. `status`: that of HTTP for a user who makes a single call, where the other facts do not tell it.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class ProviderError(Exception):
         retry_after_s: float | None = None,
         free: bool = False,
         detail: str = "",
+        status: int = 0,
     ) -> None:
         message = sendable(message)
         super().__init__(message)
@@ -49,11 +51,16 @@ class ProviderError(Exception):
         self.retry_after_s = retry_after_s
         self.free = free or rate_limited
         self.detail = sendable(detail)
+        self.status = status
 
 
 def no_loglikelihood(name: str) -> ProviderError:
     """The refusal of an endpoint whose protocol has no log-likelihoods of given texts."""
     return ProviderError(sentences.no_loglikelihood(name), fatal=True)
+
+
+Heard = Callable[[Any], Awaitable[None]]
+"""Takes the events of a streamed answer as they come, each as JSON; while it waits, so does the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,8 @@ class Listing:
 class Request:
     """One answer to ask for. `repeat` counts the answers to one item from 0: with a seed set, repeat r is asked with
     seed + r. `repeats` is their total number: with more than one, an absent temperature is left to the provider.
-    `stream` measures the time to the first token. `prices` are those of the job; None leaves them to the endpoint.
+    `stream` measures the time to the first token, and `heard` takes what comes meanwhile. `prices` are those of the
+    job; None leaves them to the endpoint.
     """
 
     model: str
@@ -79,6 +87,7 @@ class Request:
     stream: bool = False
     repeats: int = 1
     prices: endpoint_pb2.Prices | None = None
+    heard: Heard | None = None
 
 
 class Provider(Protocol):

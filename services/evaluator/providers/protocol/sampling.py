@@ -22,7 +22,9 @@ def extra(sampling: job_pb2.Sampling, written: Collection[str]) -> dict[str, Any
     fields = further_fields.fields(sampling)
     taken = sorted(set(fields) & set(written))
     if taken:
-        raise ProviderError(f"sampling.extra_json must not set {', '.join(taken)}, which Touchstone sets.", fatal=True)
+        raise ProviderError(
+            f"sampling.extra_json must not set {', '.join(taken)}, which Touchstone sets.", fatal=True, status=400
+        )
     return fields
 
 

@@ -19,7 +19,7 @@ import aiohttp
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.protocol.events import EventLines, Fold
-from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.providers.protocol.provider import Heard, ProviderError
 from services.evaluator.providers.protocol.receiving import ROOM, Share
 from services.evaluator.providers.protocol.usage import MalformedError, parsed
 
@@ -89,6 +89,7 @@ class _Stream:
     """One streamed answer while it arrives."""
 
     fold: Fold
+    heard: Heard | None = None
     ttft_ms: float = 0.0
 
 
@@ -173,13 +174,14 @@ class Transport:
         path: str,
         body: Mapping[str, Any],
         fold: Fold,
+        heard: Heard | None = None,
     ) -> Reply:
         """A streamed answer as one reply: its `body` is what `fold` makes of the events; `ttft_ms` is the time of the
-        first event with a token. An answer that is not a stream is read as by `post`.
+        first event with a token. `heard` also gets each event. An answer that is not a stream is read as by `post`.
 
         Raises ProviderError, also when the stream breaks off.
         """
-        return await self._call("POST", path, _written(body), self._timeout, _Stream(fold))
+        return await self._call("POST", path, _written(body), self._timeout, _Stream(fold, heard))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -254,17 +256,17 @@ class Transport:
                 response.close()
                 raise self._too_long(MAX_STREAM_BYTES)
             for text in lines.feed(chunk):
-                self._take(text, stream, started)
+                await self._take(text, stream, started)
             if stream.fold.size > self._max_body_bytes:
                 response.close()
                 raise self._too_long(self._max_body_bytes)
             await share.fit(lines.size + stream.fold.size)
         for text in lines.end():
-            self._take(text, stream, started)
+            await self._take(text, stream, started)
         latency_ms = (time.monotonic() - started) * 1000
         return Reply(response.status, response.headers, stream.fold.whole(), "", latency_ms, stream.ttft_ms)
 
-    def _take(self, text: str, stream: _Stream, started: float) -> None:
+    async def _take(self, text: str, stream: _Stream, started: float) -> None:
         if text == "[DONE]":
             return
         event = parsed(text)
@@ -280,6 +282,8 @@ class Transport:
             raise ProviderError(sentence, retryable=True) from None
         if brings_token and not stream.ttft_ms:
             stream.ttft_ms = (time.monotonic() - started) * 1000
+        if stream.heard is not None:
+            await stream.heard(event)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -327,7 +331,8 @@ class Transport:
             if isinstance(error, kind):
                 sentence = text.format(name=self._name, address=self._address, hint=self._hint)
                 # Without a connection nothing was sent.
-                return ProviderError(sentence, retryable=True, unreachable=unreachable, free=unreachable)
+                status = 504 if kind is TimeoutError else 0
+                return ProviderError(sentence, retryable=True, unreachable=unreachable, free=unreachable, status=status)
         raise AssertionError(f"no sentence for {type(error).__name__}")
 
 

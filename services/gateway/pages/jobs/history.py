@@ -1,9 +1,12 @@
-"""Every job, newest first: running, waiting and finished ones; and messages set aside, for admins."""
+"""Every job, newest first: running, waiting and finished ones; what calls of models took; and messages set aside, for
+admins."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -16,13 +19,14 @@ from services.gateway.pages.jobs.job_rows import job_rows
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
 from services.words.jobs import STATUSES, is_finished, states_of, status_of, suite_of
-from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import call_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
 
 PAGE_SIZE = 50
 
 _SHOWN = 20
+_USAGE_DAYS = 30
 _PATIENCE_S = 2.0
-"""The page comes without the list when it takes longer."""
+"""The page comes without a list that takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,22 @@ async def history(request: Request) -> Response:
     }
     if is_fragment(request):
         return fragment(request, "jobs/_rows.html" if after else "jobs/_history.html", values)
+    aside, usage = await asyncio.gather(messages_set_aside(request), _usage(request))
     return await render(
-        request, "jobs/index.html", "history", values | {"set_aside": await messages_set_aside(request)}
+        request, "jobs/index.html", "history", values | {"set_aside": aside, "usage": usage, "usage_days": _USAGE_DAYS}
     )
+
+
+async def _usage(request: Request) -> Sequence[call_pb2.CallUsage]:
+    """What calls of models took lately; empty while the results service is silent."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = results_service_pb2.GetCallUsageRequest()
+    call.started_after.FromDatetime(datetime.now(UTC) - timedelta(days=_USAGE_DAYS))
+    try:
+        answer = await ctx.backend.ask(ctx.backend.results.GetCallUsage, call, caller, timeout_s=_PATIENCE_S)
+    except TouchstoneError:
+        return ()
+    return answer.usage
 
 
 async def _live(request: Request) -> dict[str, job_pb2.Job]:

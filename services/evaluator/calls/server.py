@@ -1,0 +1,35 @@
+"""The calls that this evaluator accepts, for all of its endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services.bus import Bus, CallSessions, Outbox, serve_calls
+from services.evaluator.calls.maker import CallMaker
+from services.evaluator.endpoint_worker import EndpointWorker
+from services.words.calls import MOST_BODY_BYTES
+from touchstone.v1.call_pb2 import Call
+
+_MOST_OPEN = 500
+
+
+class CallServer:
+    """Accepts calls while `run` runs."""
+
+    def __init__(self, bus: Bus, workers: Sequence[EndpointWorker], evaluator: str) -> None:
+        self._makers = {worker.endpoint.name: CallMaker(bus, worker, evaluator) for worker in workers}
+        self._sessions = CallSessions(bus, self._make, _MOST_OPEN, MOST_BODY_BYTES)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await serve_calls(self._sessions, self._makers)
+
+    async def drain(self, grace_s: float) -> None:
+        """Takes no more calls, and ends those under way after `grace_s`."""
+        await self._sessions.refuse_further()
+        await self._sessions.end(grace_s)
+        for maker in self._makers.values():
+            await maker.stored()
+
+    async def _make(self, call: Call, body: bytes, outbox: Outbox) -> None:
+        await self._makers[call.endpoint].make(call, body, outbox)

@@ -1,0 +1,165 @@
+"""`/v1/chat/completions` and `/v1/responses`: a call of one model, which an evaluator of its endpoint makes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from services.bus import CallAnswer, make_call
+from services.errors import InvalidRequestError, TouchstoneError, UnavailableError
+from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.fields.checks import Check, Problem
+from services.gateway.http.middleware import CHAT_CALL, RESPONSE_CALL
+from services.gateway.openai.errors import error_body
+from services.gateway.reads.catalogue import place_of
+from touchstone.v1.call_pb2 import Call as MadeCall
+
+T = TypeVar("T")
+
+BASE = "/v1"
+_EVENTS = "text/event-stream"
+_MOST_NAME = 400
+
+
+async def chat(call: Call) -> Response:
+    """The fields are OpenAI's. The model is named as in a batch: model, or model@endpoint."""
+    return await _answer(call, MadeCall.API_CHAT)
+
+
+async def respond(call: Call) -> Response:
+    return await _answer(call, MadeCall.API_RESPONSES)
+
+
+async def _answer(call: Call, api: MadeCall.Api) -> Response:
+    body, ctx = dict(call.body), call.ctx
+    endpoint, model = await _place(call)
+    if ctx.bus is None:
+        raise UnavailableError("NATS does not answer, so no evaluator can be asked. Try again in a moment.")
+    made = MadeCall(
+        call_id=str(uuid.uuid4()),
+        owner=call.caller.user,
+        endpoint=endpoint,
+        model=model,
+        api=api,
+        stream=bool(body.get("stream")),
+    )
+    made.started_at.GetCurrentTime()
+    sent = json.dumps(body | {"model": model}, ensure_ascii=False, separators=(",", ":")).encode()
+    async with AsyncExitStack() as opened:
+        opened.enter_context(ctx.calls.slot(call.caller.user))
+        answer = await _unless_gone(call, opened.enter_async_context(make_call(ctx.bus, made, sent)))
+        headers = dict(answer.headers) | {"x-request-id": made.call_id}
+        if headers.get("content-type", "").startswith(_EVENTS):
+            return _Streamed(_pieces(call, answer), headers, opened.pop_all())
+        content = await _unless_gone(call, _all(answer))
+        return Response(content, answer.status, headers)
+
+
+async def _place(call: Call) -> tuple[str, str]:
+    try:
+        return await place_of(call.ctx.catalogue, call.body["model"])
+    except InvalidRequestError as error:
+        raise InvalidRequestError(error.message, "model") from error
+
+
+async def _all(answer: CallAnswer) -> bytes:
+    return b"".join([piece async for piece in answer.pieces])
+
+
+async def _unless_gone(call: Call, work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, which ends when the client goes away or the server stops."""
+    working = asyncio.ensure_future(call.ctx.calls.unless_stopped(work))
+    leaving = asyncio.ensure_future(_left(call))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise HTTPException(499, "The client went away.")
+        return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _left(call: Call) -> None:
+    while (await call.request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _pieces(call: Call, answer: CallAnswer) -> AsyncIterator[bytes]:
+    try:
+        while (piece := await call.ctx.calls.unless_stopped(_next(answer))) is not None:
+            yield piece
+    except TouchstoneError as error:
+        # The status has gone out. OpenAI's clients raise what such an event holds.
+        told = {"type": "error", **error_body(error)}
+        yield f"event: error\ndata: {json.dumps(told)}\n\n".encode()
+
+
+async def _next(answer: CallAnswer) -> bytes | None:
+    return await anext(answer.pieces, None)
+
+
+class _Streamed(StreamingResponse):
+    """Ends the call when the client goes away."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], headers: Mapping[str, str], opened: AsyncExitStack) -> None:
+        super().__init__(pieces, headers=dict(headers) | {"x-accel-buffering": "no"})
+        self._opened = opened
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._opened:
+            await super().__call__(scope, receive, send)
+
+
+def _judge(required: str) -> Check:
+    """What is read here. The evaluator, or the provider, checks the other fields."""
+
+    def judge(value: object, path: str) -> Iterator[Problem]:
+        if not isinstance(value, dict):
+            yield path, "The body must be a JSON object."
+            return
+        name = value.get("model")
+        if not isinstance(name, str) or not 0 < len(name.strip()) <= _MOST_NAME:
+            yield "model", "model must be a model's name. GET /v1/models lists the models."
+        if not isinstance(value.get("stream"), bool | None):
+            yield "stream", "stream must be true or false."
+        if not value.get(required):
+            yield required, f"{required} is required."
+        elif not isinstance(value[required], list) and (required == "messages" or not isinstance(value[required], str)):
+            kind = "a list" if required == "messages" else "a string or a list"
+            yield required, f"{required} must be {kind}."
+
+    return Check({"type": "object", "required": ["model", required]}, judge)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        CHAT_CALL.removeprefix(BASE),
+        chat,
+        "createChatCompletion",
+        "Answer a list of messages.",
+        media=("application/json", _EVENTS),
+        body=_judge("messages"),
+        base=BASE,
+    ),
+    Endpoint(
+        "POST",
+        RESPONSE_CALL.removeprefix(BASE),
+        respond,
+        "createResponse",
+        "Answer an input.",
+        media=("application/json", _EVENTS),
+        body=_judge("input"),
+        base=BASE,
+    ),
+)
