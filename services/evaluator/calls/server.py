@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from services.bus import Bus, CallSessions, Outbox, serve_calls
 from services.evaluator.calls.maker import CallMaker
 from services.evaluator.endpoint_worker import EndpointWorker
-from services.words.calls import MOST_BODY_BYTES
+from services.words.limits import MOST_CALL_BYTES
 from touchstone.v1.call_pb2 import Call
 
 _MOST_OPEN = 500
@@ -18,7 +18,7 @@ class CallServer:
 
     def __init__(self, bus: Bus, workers: Sequence[EndpointWorker], evaluator: str) -> None:
         self._makers = {worker.endpoint.name: CallMaker(bus, worker, evaluator) for worker in workers}
-        self._sessions = CallSessions(bus, self._make, _MOST_OPEN, MOST_BODY_BYTES)
+        self._sessions = CallSessions(bus, self._make, _MOST_OPEN, MOST_CALL_BYTES)
 
     async def run(self) -> None:
         """Until cancelled."""

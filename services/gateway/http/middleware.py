@@ -17,7 +17,7 @@ from services import rpc
 from services.errors import AwayError, TouchstoneError
 from services.gateway import context
 from services.gateway.access.auth import TokenAccess, csrf_token, require_csrf, require_same_site
-from services.words.calls import MOST_BODY_BYTES
+from services.words.limits import MOST_CALL_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _OPEN_PATHS = ("/healthz", "/readyz")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MAX_BODY_BYTES = 1024 * 1024
 MAX_BODY_S = 60.0
-_LARGER = {CHAT_CALL: MOST_BODY_BYTES, RESPONSE_CALL: MOST_BODY_BYTES}
+_LARGER = {CHAT_CALL: MOST_CALL_BYTES, RESPONSE_CALL: MOST_CALL_BYTES}
 """Bodies that may hold images."""
 
 _HEADERS = {

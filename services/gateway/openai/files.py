@@ -28,8 +28,8 @@ from services.gateway.reads import jobs
 from services.gateway.uploads import form
 from services.gateway.uploads.body import chunks, store
 from services.words import chat, sentences
-from services.words.datasets import EXPIRY_S
 from services.words.enums import LAST_ASSISTANT
+from services.words.limits import EXPIRY_S
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
 
 BASE = "/v1"

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from services.errors import InvalidRequestError
 from services.rpc import Identity
 from services.words import scorers, sentences
-from services.words.datasets import EXPIRY_S
+from services.words.limits import EXPIRY_S
 from touchstone.v1 import dataset_pb2, scoring_pb2, suite_pb2, token_pb2
 
 NAME_LENGTH = 200
