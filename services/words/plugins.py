@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from services.words import scorers as words_of_scorers
@@ -10,6 +11,8 @@ from touchstone.v1 import evaluator_pb2, job_pb2
 
 SUITE, SCORER, PROVIDER = "suite", "scorer", "provider"
 """Parts of a package."""
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+"""Of a part: of its suite, scorer or kind."""
 
 
 def usable(evaluators: Iterable[evaluator_pb2.Evaluator], what: str) -> Iterator[tuple[str, evaluator_pb2.PluginPart]]:

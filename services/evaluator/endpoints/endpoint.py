@@ -40,6 +40,7 @@ The file is TOML, one `[[endpoint]]` table per endpoint:
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from collections.abc import Mapping
@@ -57,6 +58,8 @@ from services.evaluator.endpoints.engine_options import EngineOptions
 from services.evaluator.endpoints.http_options import HttpOptions
 from services.words.endpoints import no_key
 from touchstone.v1 import endpoint_pb2
+
+log = logging.getLogger(__name__)
 
 _MOST_ENDPOINTS = 400
 """Each has up to two consumers on WORK, and NATS gives a stream 1,000."""
@@ -173,6 +176,9 @@ def load(
     for name in names:
         if names.count(name) > 1:
             raise InvalidRequestError(f"{file}: two endpoints have the name {name!r}. Names must differ.")
+    for endpoint in endpoints:
+        if endpoint.problem:
+            log.error("%s: %s", file, endpoint.unusable)
     return tuple(endpoints)
 
 

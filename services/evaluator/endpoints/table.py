@@ -14,6 +14,7 @@ from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.endpoints.engine_options import EngineOptions
 from services.evaluator.endpoints.http_options import HttpOptions
 from services.evaluator.endpoints.kinds import KINDS, Kind, ollama_url
+from services.words.plugins import NAME
 from touchstone.v1 import endpoint_pb2
 
 Options = TypeVar("Options")
@@ -120,8 +121,8 @@ def read(
         where = f"{where} ({name[:_MOST_SHOWN]})"
     table = _Table(values, where, _TYPES)
     name, kind = _name(table), _kind(table, further)
-    problem = further.missing.get(kind, "")
-    # Of a kind that is left out nobody can judge the address.
+    problem = _missing(kind, further)
+    # Of a kind that is missing nobody can judge the address.
     usual = Kind(kind, values.get("base_url", "")) if problem else further.kinds.get(kind) or KINDS[kind]
     url = usual.base_url if problem else _url(table, kind, usual, environ)
     table.between(1, 4096, "concurrency")
@@ -176,9 +177,10 @@ def _name(table: _Table) -> str:
 
 
 def _kind(table: _Table, further: FurtherKinds) -> str:
-    """Raises InvalidRequestError, also for a key that only another kind takes."""
+    """Raises InvalidRequestError, also for a key that only another kind takes. Any name that a plug-in's kind may have
+    is one: its package may be gone, and the other endpoints are used without it."""
     kind = table.values.get("kind")
-    if not isinstance(kind, str) or kind not in {*KINDS, *further.kinds, *further.missing}:
+    if not isinstance(kind, str) or not NAME.fullmatch(kind):
         raise table.wrong("kind", "one of " + ", ".join((*KINDS, *further.kinds)))
     if "options" in table.values and kind in KINDS:
         raise InvalidRequestError(f"{table.where}: options is only for kinds of plug-ins. Remove it.", field="options")
@@ -186,6 +188,16 @@ def _kind(table: _Table, further: FurtherKinds) -> str:
         if key in table.values and kind != owner:
             raise InvalidRequestError(f"{table.where}: {key} is only for kind {owner}. Remove it.", field=key)
     return kind
+
+
+def _missing(kind: str, further: FurtherKinds) -> str:
+    """Why an endpoint of this kind cannot be used, in sentences; empty where it can."""
+    if kind in KINDS or kind in further.kinds:
+        return ""
+    return further.missing.get(kind) or (
+        f"No installed package offers the kind {kind}. Install the package whose entry point in touchstone.providers "
+        f"has that name and restart the evaluator, or set kind to one of {', '.join((*KINDS, *further.kinds))}."
+    )
 
 
 def _url(table: _Table, kind: str, usual: Kind, environ: Mapping[str, str]) -> str:

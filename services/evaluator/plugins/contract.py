@@ -13,14 +13,13 @@ from services.errors import TouchstoneError, sendable
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import Kind
 from services.evaluator.providers.protocol.provider import Provider
-from services.words.plugins import PROVIDER, SCORER, SUITE
+from services.words.plugins import NAME, PROVIDER, SCORER, SUITE
 
 log = logging.getLogger(__name__)
 
 GROUPS = {"touchstone.suites": SUITE, "touchstone.scorers": SCORER, "touchstone.providers": PROVIDER}
 """Groups of entry points, each with what a part of it is called. The name of an entry point is that of its suite,
 scorer or kind; its value is the suite's module, a `Scorer`, or a `ProviderKind`."""
-NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
 class PluginError(TouchstoneError):

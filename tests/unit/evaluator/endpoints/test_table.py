@@ -88,6 +88,20 @@ def test_the_tables_of_http_and_engine_are_read_and_their_errors_placed(tmp_path
             read(tmp_path, text)
 
 
+def test_an_endpoint_whose_package_is_gone_is_disabled_and_says_what_to_install(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = '[[endpoint]]\nname = "adds"\nkind = "calculator"\n[endpoint.options]\noff_by = 1\n'
+    baseline, adds, ollama = read(tmp_path, f'{gone}[[endpoint]]\nname = "here"\nkind = "ollama"\n')
+
+    assert [baseline.configured, adds.configured, ollama.configured] == [True, False, True]
+    assert adds.unusable.startswith(
+        "adds cannot be used: No installed package offers the kind calculator. Install the package whose entry point "
+        "in touchstone.providers has that name and restart the evaluator, or set kind to one of baseline, "
+    )
+    assert adds.unusable in caplog.text
+
+
 @pytest.mark.parametrize(
     ("entry", "key"),
     [
@@ -95,7 +109,7 @@ def test_the_tables_of_http_and_engine_are_read_and_their_errors_placed(tmp_path
         ('name = "plan"\nkind = "openai"', "name"),
         ('kind = "openai"', "name"),
         ('name = "a"', "kind"),
-        ('name = "a"\nkind = "bard"', "kind"),
+        ('name = "a"\nkind = "Bard 2"', "kind"),
         ('name = "a"\nkind = "vllm"', "base_url"),
         ('name = "a"\nkind = "http"', "base_url"),
         ('name = "a"\nkind = "engine"\nbase_url = "http://h:1"', "base_url"),
