@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from services import numbers
 from services.evaluator.datasets.task import AnyTask
-from services.evaluator.items.task import Continuation, Item, Response
+from services.evaluator.items.task import Continuation, Item, Response, Scored
+from services.evaluator.plugins.contract import PluginError
 from services.words import chat
 from touchstone.v1 import item_result_pb2
 from touchstone.v1.content_pb2 import ToolCall
@@ -46,11 +47,22 @@ async def called(task: AnyTask, call: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(task.executor, call)
 
 
+def _scored(task: AnyTask, item: Item, response: Response) -> Scored:
+    try:
+        return task.score(item, response)
+    except PluginError as error:
+        if not item.custom_id:  # A suite's task names its item itself.
+            raise
+        row = f"Row {item.index + 1} of {task.info.title} ({item.custom_id})"
+        raise PluginError(f"{row}: {error.message}") from error
+
+
 def answered(
     task: AnyTask, item: Item, position: int, repeat: int, response: Response, calls: int, identity: str = ""
 ) -> item_result_pb2.ItemResult:
-    """The result of an item that the provider answered. Scores the whole texts, then cuts them."""
-    scored = task.score(item, response)
+    """The result of an item that the provider answered. Scores the whole texts, then cuts them. Raises PluginError,
+    which names the item or row."""
+    scored = _scored(task, item, response)
     result = _base(task, item, position, repeat, calls)
     notes = [response.note] if response.note else []
     result.response = _cut("response", response.text, RESPONSE_BYTES, notes)

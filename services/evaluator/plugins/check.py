@@ -265,7 +265,7 @@ def _not_right(task: Task, scored: Scored) -> Iterator[str]:
     if scored.outcome != item_result_pb2.OUTCOME_ANSWERED:
         yield f"is not read ({scored.extraction})."
         return
-    if unfit := unfit_statistics(scored.statistics, ()):
+    if unfit := unfit_statistics(scored.statistics, task.metrics, ()):
         yield f"cannot be scored: {unfit}."
         return
     for metric in task.metrics:

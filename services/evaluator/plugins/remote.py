@@ -28,6 +28,9 @@ T = TypeVar("T")
 
 _MOST_NAME = 80
 """Characters in the name of a statistic."""
+_SHARES = frozenset({"correct", "correct_first", "correct_norm", "correct_bytes"})
+_SHARE_RULES = (suite_pb2.MetricSpec.RULE_ALL, suite_pb2.MetricSpec.RULE_ANY, suite_pb2.MetricSpec.RULE_MAJORITY)
+"""Statistics, and rules of metrics whose statistics, are from 0 to 1: scores, intervals and pages rely on it."""
 _TEXTS = ("text", "reasoning", "finish_reason", "served_model", "parameters", "note")
 _LISTS = {"continuations": Continuation, "tool_calls": ToolCall, "logprobs": TokenLogprob, "doubtful": str}
 _MOST_LOGLIKELIHOOD = 1e9
@@ -162,7 +165,7 @@ class RemoteTask:
         for name in ("prediction", "extraction"):
             if not isinstance(getattr(scored, name), str):
                 raise _wrong(self.plugin, doing, f"its {name} is not a text")
-        if unfit := unfit_statistics(scored.statistics, needed(self.metrics)):
+        if unfit := unfit_statistics(scored.statistics, self.metrics, needed(self.metrics)):
             raise _wrong(self.plugin, doing, unfit)
         return scored
 
@@ -195,16 +198,19 @@ def needed(metrics: Iterable[suite_pb2.MetricSpec]) -> list[str]:
     return [name for metric in metrics for name in (metric.statistic, metric.over) if name]
 
 
-def unfit_statistics(statistics: Any, names: Sequence[str]) -> str:
+def unfit_statistics(statistics: Any, metrics: Iterable[suite_pb2.MetricSpec], names: Sequence[str]) -> str:
     """Why no metric can be computed from statistics, or they cannot be stored; empty where they fit. `names` are those
-    that metrics need."""
+    that must be there."""
+    shares = _SHARES | {metric.statistic for metric in metrics if metric.rule in _SHARE_RULES}
     for name in (*names, *statistics):
         if not isinstance(name, str) or not name.isprintable() or len(name) > _MOST_NAME:
             return f"{name!r:.80} is not a name of a statistic: a text of 1 to {_MOST_NAME} characters"
         value = statistics.get(name)
-        if numbers.real(value, -numbers.MOST_STATISTIC, numbers.MOST_STATISTIC) is None:
-            what = "missing" if value is None else f"{value!r:.80}"
-            return f"its statistic {name} is {what}"
+        if value is None:
+            return f"its statistic {name} is missing"
+        low, high = (0.0, 1.0) if name in shares else (-numbers.MOST_STATISTIC, numbers.MOST_STATISTIC)
+        if numbers.real(value, low, high) is None:
+            return f"its statistic {name} is {value!r:.80}, not a number from {low:g} to {high:g}"
     return ""
 
 
@@ -227,8 +233,8 @@ def remote_scorer(name: str, facts: messages.ScorerFacts, process: PluginProcess
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         doing = "scoring an answer"
         found = ask(dict, "judge", doing, answer, tuple(answers))
-        if unfit := unfit_statistics(found, facts.statistics):
-            raise _wrong(plugin, doing, unfit)
+        if unfit := unfit_statistics(found, facts.metrics, facts.statistics):
+            raise _wrong(plugin, f"{doing} by {name}", unfit)
         return found
 
     def first(reply: Reply) -> Extraction | None:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
 import pytest
 
 from services.evaluator import item_result
+from services.evaluator.answers.scorers.scorer import Scorer, as_text, mean, whole
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets import rows
+from services.evaluator.datasets.store import Shelf
+from services.evaluator.datasets.task import DatasetTask
 from services.evaluator.items.task import Message, Response
-from tests.dataset_store import row, with_call, with_image
+from services.evaluator.plugins.contract import PluginError
+from tests.dataset_store import DATASET_ID, MemoryStore, row, with_call, with_image
 from tests.pictures import PNG
 from tests.unit.evaluator.datasets.tasks import all_items, task_of
 from tests.unit.evaluator.stored.answered import ITEMS, TASK
 from touchstone.v1 import item_result_pb2
 from touchstone.v1.content_pb2 import TokenLogprob, ToolCall
+from touchstone.v1.scoring_pb2 import Scoring
 
 SENTIMENT = Catalogue(None).task("demo", "sentiment")
 ITEM = next(iter(SENTIMENT.items([0])))
@@ -47,6 +53,20 @@ async def test_messages_that_are_too_long_are_left_out_and_never_cut() -> None:
     stored = item_result.answered(task, item, 0, 0, Response("x"), 1)
     assert stored.messages == ""
     assert len(stored.prompt) == item_result.PROMPT_BYTES
+
+
+async def test_what_a_plug_in_cannot_score_is_said_with_the_row() -> None:
+    def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
+        raise PluginError("The plug-in odd 1.0 failed.")
+
+    memory = MemoryStore()
+    memory.add([row(7, reference="x")])
+    scorer = Scorer("odd", "1", (mean("m", "correct"),), ("correct",), as_text, whole, judge)
+    task = DatasetTask(memory.manifests[DATASET_ID], Scoring(scorer="odd"), 0, 0, Shelf(memory), None, {"odd": scorer})
+    (item,) = await all_items(task)
+    with pytest.raises(PluginError) as error:
+        item_result.answered(task, item, 0, 0, Response("x"), 1)
+    assert error.value.message == f"Row 1 of {task.name} (row-7): The plug-in odd 1.0 failed."
 
 
 def test_a_providers_note_is_cut_for_storage() -> None:

@@ -105,7 +105,8 @@ def said(tmp_path: Path, text: str) -> list[str]:
         ),
         (
             "(task(judge=lambda answer, right: {'correct': '1'}),)",
-            "own/t: item 0: a response with the right answer, '0', cannot be scored: its statistic correct is '1'.",
+            "own/t: item 0: a response with the right answer, '0', cannot be scored: its statistic correct is '1', "
+            "not a number from 0 to 1.",
         ),
         (
             "(task(source=Source('own', 'x', rows=lambda split: [{'question': str(random()), 'answer': '1'}])),)",

@@ -31,6 +31,8 @@ JUDGES = {
     "eats": "return {'correct': float(len(bytearray(2**40)))}",
     "lies": "return {'correct': float('nan')}",
     "large": "return {'correct': 10**400}",
+    "above": "return {'correct': 2.0}",
+    "below": "return {'correct': -5.0}",
     "forgets": "return {}",
     "names": "return {'correct': 1.0, 'a\\0': 1.0}",
     "halves": "raise ValueError('\\ud800')",
@@ -40,7 +42,7 @@ JUDGES = {
 HEAD = "class Own(float): pass\nfrom services.errors import UnavailableError"
 _ON_5, _ELSE = "if answer == '5': ", "\n    return {'correct': 0.0}"
 ITEM = Item(0, (Message("user", "Which?"),), "B", "0", "0")
-_CHECKED_HERE = ("lies", "large", "forgets", "names", "later")
+_CHECKED_HERE = ("lies", "large", "above", "below", "forgets", "names", "later")
 """What has no details in a log."""
 PROVIDER = """
 from services.errors import InvalidRequestError
@@ -76,8 +78,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     modules = {name: suite(name, judge=f"{_ON_5}{judge}{_ELSE}", head=HEAD) for name, judge in JUDGES.items()}
     modules |= {"gone": suite("gone", rows="raise OSError('no disk')")}
     suites = {name: name for name in modules}
-    entries = {SUITES: suites, SCORERS: {"odd": "odd:SCORER"}, PROVIDERS: {"speaks": "speaks:KIND"}}
+    entries = {
+        SUITES: suites,
+        SCORERS: {"odd": "odd:SCORER", "high": "high:SCORER"},
+        PROVIDERS: {"speaks": "speaks:KIND"},
+    }
     modules |= {"odd": scorer("odd", judge="raise KeyError(answer)"), "speaks": PROVIDER}
+    modules |= {"high": scorer("high", judge="return {'correct': float(answer)}")}
     install(site, "odd-package", modules, entries)
     return site
 
@@ -104,8 +111,11 @@ async def test_code_that_raises_hangs_crashes_or_eats_memory_fails_by_its_packag
         "sleeps": "took longer than 2 s while scoring item 3 of sums.",
         "kills": "ended its process with signal 6 while scoring item 3 of sums.",
         "eats": "failed while scoring item 3 of sums: MemoryError.",
-        "lies": "failed while scoring item 3 of sums: its statistic correct is nan.",
-        "large": f"failed while scoring item 3 of sums: its statistic correct is 1{'0' * 79}.",
+        "lies": "failed while scoring item 3 of sums: its statistic correct is nan, not a number from 0 to 1.",
+        "large": f"failed while scoring item 3 of sums: its statistic correct is 1{'0' * 79}, not a number "
+        "from 0 to 1.",
+        "above": "failed while scoring item 3 of sums: its statistic correct is 2.0, not a number from 0 to 1.",
+        "below": "failed while scoring item 3 of sums: its statistic correct is -5.0, not a number from 0 to 1.",
         "forgets": "failed while scoring item 3 of sums: its statistic correct is missing.",
         "names": "failed while scoring item 3 of sums: 'a\\x00' is not a name of a statistic: a text of 1 to 80 "
         "characters.",
@@ -159,6 +169,14 @@ async def test_calls_of_other_jobs_survive_the_end_of_the_process(plugins: Plugi
 async def test_a_scorer_and_a_suites_data_fail_by_their_packages_name(plugins: Plugins) -> None:
     with pytest.raises(PluginError, match=r"odd-package 1\.0 failed while scoring an answer by odd: KeyError: 'x'\."):
         plugins.scorers["odd"].judge("x", ["y"])
+    for wrong in ("2.0", "-5.0"):
+        with pytest.raises(PluginError) as error:
+            plugins.scorers["high"].judge(wrong, ["y"])
+        assert error.value.message == (
+            "The plug-in odd-package 1.0 failed while scoring an answer by high: "
+            f"its statistic correct is {wrong}, not a number from 0 to 1."
+        )
+    assert plugins.scorers["high"].judge("0.5", ["y"]) == {"correct": 0.5}
     with pytest.raises(
         PluginError, match=r"odd-package 1\.0 failed while reading the data of sums: OSError: no disk\."
     ):
