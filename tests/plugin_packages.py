@@ -66,8 +66,10 @@ TASKS = (
 """
 
 
-def scorer(name: str, *, judge: str = 'return {"correct": float(answer in answers)}') -> str:
-    """A module with a scorer."""
+def scorer(
+    name: str, *, judge: str = 'return {"correct": float(answer in answers)}', right: str = "as_text(value)"
+) -> str:
+    """A module with a scorer; `right` is an expression of `value`."""
     return f"""
 import os, re, time
 from services.evaluator.answers.scorers.scorer import Scorer, as_text, mean, whole
@@ -77,5 +79,9 @@ def judge(answer, answers):
     {judge}
 
 
-SCORER = Scorer("{name}", "{name}-1", (mean("{name}", "correct"),), ("correct",), as_text, whole, judge, title="T")
+def right(value):
+    return {right}
+
+
+SCORER = Scorer("{name}", "{name}-1", (mean("{name}", "correct"),), ("correct",), right, whole, judge, title="T")
 """

@@ -13,11 +13,12 @@ from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import KINDS, Kind
 from services.evaluator.endpoints.table import RESERVED
+from services.evaluator.items.task import Response
 from services.evaluator.plugins import messages
 from services.evaluator.plugins.contract import Limits, Package, Part, packages, said, unusable
 from services.evaluator.plugins.process import PluginProcess
-from services.evaluator.plugins.remote import MissingProvider, RemoteProvider, RemoteSuite, remote_scorer
-from services.evaluator.providers.protocol.provider import Provider
+from services.evaluator.plugins.remote import RemoteProvider, RemoteSuite, remote_scorer
+from services.evaluator.providers.protocol.provider import Listing, Provider, ProviderError, Request
 from services.evaluator.suites import shipped
 from services.words.plugins import PROVIDER, SCORER, SUITE
 from services.words.scorers import SCORERS
@@ -152,3 +153,25 @@ class Plugins:
         """Ends all processes."""
         for process in self._processes:
             process.close()
+
+
+class MissingProvider:
+    """Implements `Provider` for an endpoint whose kind no package offers here."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    async def list_models(self) -> Listing:
+        raise self._error
+
+    async def generate(self, request: Request) -> Response:
+        raise self._error
+
+    async def loglikelihoods(self, request: Request) -> Response:
+        raise self._error
+
+    async def close(self) -> None: ...
+
+    @property
+    def _error(self) -> ProviderError:
+        return ProviderError(self._why, fatal=True)

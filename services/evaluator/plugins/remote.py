@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from services import numbers
-from services.errors import InvalidRequestError, TouchstoneError
+from services.errors import InvalidRequestError, TouchstoneError, sendable
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers.scorer import Reply, Scorer, whole
-from services.evaluator.data.reader import Reader
+from services.evaluator.data.reader import DataMissingError, Reader
 from services.evaluator.endpoints.endpoint import Endpoint
-from services.evaluator.items.task import Continuation, Item, Response, Scored
+from services.evaluator.items.task import Continuation, Item, Message, Response, Scored
 from services.evaluator.plugins import messages
 from services.evaluator.plugins.contract import PluginError
 from services.evaluator.plugins.process import PluginProcess
@@ -112,7 +113,8 @@ class RemoteDefinition:
 
 
 class RemoteTask:
-    """Implements `Task`. Every method but `score` raises PluginError, and what the task itself raises."""
+    """Implements `Task`. Every method raises PluginError; those that read data also DataMissingError, which names the
+    package, too."""
 
     def __init__(self, definition: RemoteDefinition, mode: suite_pb2.Mode, shots: int, reading: Layer | None) -> None:
         facts, suite = definition.facts.modes[mode], definition.suite
@@ -152,16 +154,10 @@ class RemoteTask:
         return self._read(str, "answer", "writing an answer to", label)
 
     def score(self, item: Item, response: Response) -> Scored:
-        """Raises PluginError: what cannot be scored is never taken for wrong."""
+        """What cannot be scored is never taken for wrong."""
         call = messages.OfTask(self._key, "score", (item, response))
         doing = f"scoring item {item.index} of {self.info.task}"
-        try:
-            found = self._process.call(call, doing, self._process.limits.score_s)
-        except PluginError:
-            raise
-        except TouchstoneError as error:
-            raise _wrong(self.plugin, doing, error.message) from error
-        scored = _expected(Scored, found, self.plugin, doing)
+        scored = _asked(Scored, self._process, call, doing, self._process.limits.score_s)
         for name in ("prediction", "extraction"):
             if not isinstance(getattr(scored, name), str):
                 raise _wrong(self.plugin, doing, f"its {name} is not a text")
@@ -172,7 +168,8 @@ class RemoteTask:
     def _read(self, kind: type[T], method: str, doing: str, *arguments: Any) -> T:
         call = messages.OfTask(self._key, method, arguments)
         doing = f"{doing} {self.info.task}"
-        return _expected(kind, self._process.call(call, doing, self._process.limits.data_s), self.plugin, doing)
+        found = _asked(kind, self._process, call, doing, self._process.limits.data_s)
+        return _whole(found, self.plugin, doing)
 
     def _each(self, kind: type[T], method: str, doing: str, indexes: Sequence[int]) -> list[T]:
         """One for each index."""
@@ -187,10 +184,41 @@ def _wrong(plugin: str, doing: str, what: str) -> PluginError:
     return PluginError(f"The plug-in {plugin} failed while {doing}: {what.removesuffix('.')}.")
 
 
+def _asked(kind: type[T], process: PluginProcess, call: messages.Call, doing: str, limit_s: float) -> T:
+    """Raises PluginError, and DataMissingError for data that is not available here. Both name the package."""
+    plugin = process.package.label
+    try:
+        return _expected(kind, process.call(call, doing, limit_s), plugin, doing)
+    except PluginError:
+        raise
+    except TouchstoneError as error:
+        named = _wrong(plugin, doing, error.message)
+        raise (DataMissingError(named.message) if isinstance(error, DataMissingError) else named) from error
+
+
 def _expected(kind: type[T], found: object, plugin: str, doing: str) -> T:
     if not isinstance(found, kind):
         raise _wrong(plugin, doing, f"it gave {type(found).__name__}")
     return found
+
+
+def _whole(found: T, plugin: str, doing: str) -> T:
+    """What is stored with other texts. Raises PluginError for half a character, which no message may hold."""
+    for text in _texts(found):
+        if sendable(text) != text:
+            raise _wrong(plugin, doing, f"it gave a text with half a character, {text!r:.80}")
+    return found
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        yield from chain.from_iterable(map(_texts, value))
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.items()))
+    elif isinstance(value, Item | Message):
+        yield from _texts([getattr(value, field.name) for field in fields(value)])
 
 
 def needed(metrics: Iterable[suite_pb2.MetricSpec]) -> list[str]:
@@ -220,12 +248,12 @@ def remote_scorer(name: str, facts: messages.ScorerFacts, process: PluginProcess
     plugin = process.package.label
 
     def ask(kind: type[T], method: str, doing: str, *arguments: Any) -> T:
-        doing = f"{doing} by {name}"
-        found = process.call(messages.OfScorer(name, method, arguments), doing, process.limits.score_s)
-        return _expected(kind, found, plugin, doing)
+        call = messages.OfScorer(name, method, arguments)
+        return _asked(kind, process, call, f"{doing} by {name}", process.limits.score_s)
 
     def right(value: Any) -> str:
-        return ask(str, "right", "reading a reference", value)
+        doing = "reading a reference"
+        return _whole(ask(str, "right", doing, value), plugin, f"{doing} by {name}")
 
     def read(reply: Reply) -> Extraction:
         return ask(Extraction, "read", "reading an answer", reply)
@@ -356,25 +384,3 @@ def _plain(endpoint: Endpoint) -> Endpoint:
     """Without views of mappings, which cannot be sent."""
     entries = tuple(replace(entry, prices=dict(entry.prices)) for entry in endpoint.model_entries)
     return replace(endpoint, prices=dict(endpoint.prices), model_entries=entries, options=dict(endpoint.options))
-
-
-class MissingProvider:
-    """Implements `Provider` for an endpoint whose kind comes from a package that is left out."""
-
-    def __init__(self, why: str) -> None:
-        self._why = why
-
-    async def list_models(self) -> Listing:
-        raise self._error
-
-    async def generate(self, request: Request) -> Response:
-        raise self._error
-
-    async def loglikelihoods(self, request: Request) -> Response:
-        raise self._error
-
-    async def close(self) -> None: ...
-
-    @property
-    def _error(self) -> ProviderError:
-        return ProviderError(self._why, fatal=True)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from services.evaluator.data.reader import DataMissingError
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Item, Message, Response
 from services.evaluator.plugins import messages
@@ -39,7 +40,13 @@ JUDGES = {
     "own_class": "return {'correct': Own(1.0)}",
     "later": "raise UnavailableError('later.')",
 }
-HEAD = "class Own(float): pass\nfrom services.errors import UnavailableError"
+HEAD = "class Own(float): pass\nfrom services.errors import UnavailableError\n"
+HEAD += "from services.evaluator.data.reader import DataMissingError"
+ROWS = {
+    "gone": "raise OSError('no disk')",
+    "away": "raise UnavailableError('later')",
+    "absent": "raise DataMissingError('Pull it.')",
+}
 _ON_5, _ELSE = "if answer == '5': ", "\n    return {'correct': 0.0}"
 ITEM = Item(0, (Message("user", "Which?"),), "B", "0", "0")
 _CHECKED_HERE = ("lies", "large", "above", "below", "forgets", "names", "later")
@@ -76,15 +83,16 @@ LIMITS = Limits(score_s=2, memory_bytes=512 * 2**20)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = tmp_path_factory.mktemp("site")
     modules = {name: suite(name, judge=f"{_ON_5}{judge}{_ELSE}", head=HEAD) for name, judge in JUDGES.items()}
-    modules |= {"gone": suite("gone", rows="raise OSError('no disk')")}
-    suites = {name: name for name in modules}
+    modules |= {name: suite(name, rows=rows, head=HEAD) for name, rows in ROWS.items()}
+    half = r'kind="text", prepare=lambda row: row | {"answer": "\ud800"}'
+    modules |= {"halved": suite("halved").replace('kind="number"', half)}
     entries = {
-        SUITES: suites,
+        SUITES: {name: name for name in modules},
         SCORERS: {"odd": "odd:SCORER", "high": "high:SCORER"},
         PROVIDERS: {"speaks": "speaks:KIND"},
     }
     modules |= {"odd": scorer("odd", judge="raise KeyError(answer)"), "speaks": PROVIDER}
-    modules |= {"high": scorer("high", judge="return {'correct': float(answer)}")}
+    modules |= {"high": scorer("high", judge="return {'correct': float(answer)}", right="'\\ud800' + value")}
     install(site, "odd-package", modules, entries)
     return site
 
@@ -177,10 +185,24 @@ async def test_a_scorer_and_a_suites_data_fail_by_their_packages_name(plugins: P
             f"its statistic correct is {wrong}, not a number from 0 to 1."
         )
     assert plugins.scorers["high"].judge("0.5", ["y"]) == {"correct": 0.5}
-    with pytest.raises(
-        PluginError, match=r"odd-package 1\.0 failed while reading the data of sums: OSError: no disk\."
+    with pytest.raises(PluginError) as error:
+        plugins.scorers["high"].right("x")
+    assert error.value.message == (
+        "The plug-in odd-package 1.0 failed while reading a reference by high: it gave a text with half a character, "
+        r"'\ud800x'."
+    )
+    for name, kind, why in (
+        ("gone", PluginError, "OSError: no disk. The evaluator's log has the details."),
+        ("away", PluginError, "later."),
+        # Of its own kind, so that a task that is optional is left out.
+        ("absent", DataMissingError, "Pull it."),
     ):
-        _task(plugins.suites["gone"]).size()
+        with pytest.raises(kind) as failed:
+            _task(plugins.suites[name]).size()
+        said = f"The plug-in odd-package 1.0 failed while reading the data of sums: {why}"
+        assert (type(failed.value), failed.value.message) == (kind, said)
+    with pytest.raises(PluginError, match=r"gave a text with half a character, '\\ud800'"):
+        list(_task(plugins.suites["halved"]).items([0]))
 
 
 async def test_closing_ends_what_never_ends(plugins: Plugins) -> None:
