@@ -147,8 +147,14 @@ def _sorted(results: Sequence[tuple[int, Message, str]]) -> list[tuple[Message, 
 
 
 def written(value: Any) -> str:
-    """Arguments as JSON text; of a provider that gives an object, in its order."""
-    return value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)
+    """Arguments as text. A text stays as the model wrote it, JSON or not. An object is written as JSON in its order;
+    JSON has no NaN and no infinity, so they become texts."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps({} if value is None else value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return written(json.loads(json.dumps(value), parse_constant=str))
 
 
 def tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from services.evaluator.items.task import Message
 from services.evaluator.providers import anthropic_wire, gemini_wire, ollama_wire
-from services.evaluator.providers.protocol import common_form
+from services.evaluator.providers.protocol import common_form, usage
 from services.evaluator.providers.protocol.common_form import Asked, CallsFold
 from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.providers.protocol.usage import MalformedError
@@ -106,6 +106,14 @@ def test_arguments_are_kept_as_they_were_written_and_objects_in_their_order() ->
     assert [call.arguments for call in found] == ['{"b": 1.0,', '{"b": 1.0, "a": "ü"}', "{}", '["x"]']
     assert common_form.tool_calls({"function_call": {"name": "old", "arguments": "{}"}})[0].name == "old"
     assert common_form.tool_calls({"tool_calls": None}) == ()
+
+
+@pytest.mark.parametrize("bare", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_json_does_not_have_become_texts_in_arguments(bare: str) -> None:
+    arguments = usage.parsed(f'{{"ü": [{bare}], "b": "NaN"}}')
+    (call,) = common_form.tool_calls({"tool_calls": [{"function": {"name": "f", "arguments": arguments}}]})
+    named = "Infinity" if bare == "1e999" else bare
+    assert call.arguments == f'{{"ü": ["{named}"], "b": "NaN"}}'
 
 
 def test_impossible_log_probabilities_are_the_lowest() -> None:
