@@ -103,8 +103,8 @@ class AnthropicProvider:
             raise self._failure(reply, model)
         try:
             response = anthropic_wire.response(body)
-        except MalformedError:
-            raise failures.malformed(endpoint) from None
+        except MalformedError as error:
+            raise failures.malformed(endpoint, error) from None
         if response is None:
             raise failures.lacking(endpoint, "content")
         return replace(

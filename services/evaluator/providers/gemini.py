@@ -113,8 +113,8 @@ class GeminiProvider:
             raise self.failure(reply, model)
         try:
             response = gemini_wire.response(reply.body)
-        except MalformedError:
-            raise failures.malformed(endpoint) from None
+        except MalformedError as error:
+            raise failures.malformed(endpoint, error) from None
         if response is None:
             raise failures.lacking(endpoint, "a candidate")
         return replace(

@@ -160,8 +160,8 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
         raise failures.failed_midway(endpoint, reply.error_text)
     try:
         said = _Said(body)
-    except MalformedError:
-        raise failures.malformed(endpoint) from None
+    except MalformedError as error:
+        raise failures.malformed(endpoint, error) from None
     finish = "tool_calls" if said.calls else "stop"
     if body.get("status") == "incomplete":
         reason = text(inner(body, "incomplete_details").get("reason"))

@@ -125,8 +125,8 @@ class OllamaProvider:
             raise failures.failed_midway(endpoint, reply.error_text)
         try:
             response = ollama_wire.response(reply.body)
-        except MalformedError:
-            raise failures.malformed(endpoint) from None
+        except MalformedError as error:
+            raise failures.malformed(endpoint, error) from None
         if response is None:
             raise failures.lacking(endpoint, "a message")
         window = window or await self._loaded_window(model)

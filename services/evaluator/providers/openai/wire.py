@@ -52,8 +52,8 @@ def response(endpoint: Endpoint, reply: Reply) -> Response:
     usage, told = body.get("usage"), Told()
     try:
         answer, calls = content(message, "content"), common_form.tool_calls(message)
-    except MalformedError:
-        raise failures.malformed(endpoint) from None
+    except MalformedError as error:
+        raise failures.malformed(endpoint, error) from None
     refusal = message.get("refusal")
     response = Response(
         text=answer or text(refusal),

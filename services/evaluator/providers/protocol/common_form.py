@@ -158,7 +158,7 @@ def written(value: Any) -> str:
 
 
 def tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The calls of an answer in OpenAI's form. Raises MalformedError for anything but a list of objects."""
+    """The calls of an answer in OpenAI's form. Raises MalformedError for anything but a list of calls of functions."""
     if "tool_calls" not in message and "function_call" not in message:
         return ()
     found = parts(message, "tool_calls")
@@ -170,8 +170,14 @@ def tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def _call(one: dict[str, Any]) -> ToolCall:
     function = one.get("function")
     if not isinstance(function, dict):
-        raise MalformedError
+        raise MalformedError(_no_function(one))
     return ToolCall(id=string(one, "id"), name=string(function, "name"), arguments=written(function.get("arguments")))
+
+
+def _no_function(call: Mapping[str, Any]) -> str:
+    if string(call, "type") in ("", "function"):
+        return "with a tool call that names no function"
+    return "with a tool call of another type than function. Only calls of functions are read: offer no other tools"
 
 
 def token_logprobs(found: object, key: str = "content") -> tuple[TokenLogprob, ...]:
@@ -219,6 +225,8 @@ class CallsFold:
         added = 0
         for piece in parts(delta, "tool_calls"):
             function = inner(piece, "function")
+            if not function and string(piece, "type") not in ("", "function"):
+                raise MalformedError(_no_function(piece))
             call = self._continued(piece, function)
             if call is None:
                 call = {"id": string(piece, "id"), "name": "", "arguments": bytearray(), "index": piece.get("index")}

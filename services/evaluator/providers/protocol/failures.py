@@ -9,6 +9,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
 from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.providers.protocol.transport import AGAIN, Reply
+from services.evaluator.providers.protocol.usage import MalformedError
 from services.words import endpoints as words
 
 
@@ -88,8 +89,8 @@ def lacking(endpoint: Endpoint, what: str) -> ProviderError:
     return ProviderError(f"{endpoint.name} sent an answer without {what}. {AGAIN}", retryable=True)
 
 
-def malformed(endpoint: Endpoint) -> ProviderError:
-    return ProviderError(f"{endpoint.name} sent an answer whose text is not a string. {AGAIN}", retryable=True)
+def malformed(endpoint: Endpoint, error: MalformedError) -> ProviderError:
+    return ProviderError(f"{endpoint.name} sent an answer {error}. {AGAIN}", retryable=True)
 
 
 def failed_midway(endpoint: Endpoint, words: str) -> ProviderError:

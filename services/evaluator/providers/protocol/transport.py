@@ -277,8 +277,8 @@ class Transport:
             _, event = self._without_key(text, event)
         try:
             brings_token = stream.fold.add(event)
-        except MalformedError:
-            sentence = f"{self._name} sent an event whose text is not a string. {AGAIN}"
+        except MalformedError as error:
+            sentence = f"{self._name} sent an answer {error}. {AGAIN}"
             raise ProviderError(sentence, retryable=True) from None
         if brings_token and not stream.ttft_ms:
             stream.ttft_ms = (time.monotonic() - started) * 1000

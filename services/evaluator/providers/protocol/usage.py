@@ -16,10 +16,12 @@ T = TypeVar("T")
 
 _LONE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SHOWN_CHARACTERS = 24
+_KINDS = {str: "a text", list: "a list", dict: "an object", bool: "true or false"}
 
 
 class MalformedError(ValueError):
-    """Something else is in the place of the answer's text: the provider failed, and there is nothing to score."""
+    """Something else is in the place of the answer's text or calls: the provider failed, and there is nothing to
+    score. The message continues after "sent an answer"."""
 
 
 class Told:
@@ -72,10 +74,10 @@ def part(values: object, key: str, kind: type[T]) -> T | None:
     """A member that leads to the answer's text; None where it is not there or null. Raises MalformedError for another
     kind of value."""
     if not isinstance(values, dict):
-        raise MalformedError
+        raise MalformedError(f"without an object that has {key}")
     value = values.get(key)
     if value is not None and not isinstance(value, kind):
-        raise MalformedError
+        raise MalformedError(f"whose {key} is {_KINDS.get(type(value), 'a number')}, not {_KINDS[kind]}")
     return value
 
 
@@ -83,7 +85,7 @@ def parts(values: object, key: str) -> list[dict[str, Any]]:
     """The objects of a list that leads to the answer's text; empty without the list. Raises MalformedError."""
     found = part(values, key, list) or []
     if not all(isinstance(entry, dict) for entry in found):
-        raise MalformedError
+        raise MalformedError(f"whose {key} is not a list of objects")
     return found
 
 

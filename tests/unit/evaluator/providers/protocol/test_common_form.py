@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Message
 from services.evaluator.providers import anthropic_wire, gemini_wire, ollama_wire
+from services.evaluator.providers.openai import wire
 from services.evaluator.providers.protocol import common_form, usage
 from services.evaluator.providers.protocol.common_form import Asked, CallsFold
 from services.evaluator.providers.protocol.provider import ProviderError
+from services.evaluator.providers.protocol.transport import Reply
 from services.evaluator.providers.protocol.usage import MalformedError
 from services.words.chat import LEAST_LOGPROB
 from touchstone.v1.content_pb2 import ContentPart, Image, ToolCall
@@ -94,10 +97,35 @@ def test_every_call_of_a_stream_counts_its_memory() -> None:
     assert sum(fold.add({"tool_calls": [{"index": place}]}) for place in range(100)) > 100 * 500
 
 
-@pytest.mark.parametrize("wrong", ["x", [1], [{"function": 1}], [{}], {"a": 1}])
-def test_calls_of_another_shape_are_the_providers_failure(wrong: Any) -> None:
-    with pytest.raises(MalformedError):
+NAMELESS = "with a tool call that names no function"
+CUSTOM = {"id": "a", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
+UNREAD = "with a tool call of another type than function. Only calls of functions are read: offer no other tools"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("x", "whose tool_calls is a text, not a list"),
+        (1.5, "whose tool_calls is a number, not a list"),
+        ({"a": 1}, "whose tool_calls is an object, not a list"),
+        ([1], "whose tool_calls is not a list of objects"),
+        ([{"function": 1}], NAMELESS),
+        ([{}], NAMELESS),
+        ([CUSTOM], UNREAD),
+    ],
+)
+def test_calls_of_another_shape_are_the_providers_failure(wrong: Any, said: str) -> None:
+    with pytest.raises(MalformedError) as error:
         common_form.tool_calls({"tool_calls": wrong})
+    assert str(error.value) == said
+    reply = Reply(200, {}, {"choices": [{"message": {"content": None, "tool_calls": wrong}}]}, "", 1.0)
+    with pytest.raises(ProviderError, match=re.escape(f"gpu sent an answer {said}. Check its log")):
+        wire.response(Endpoint("gpu", "openai"), reply)
+
+
+def test_streamed_calls_of_another_type_are_the_providers_failure() -> None:
+    with pytest.raises(MalformedError, match=UNREAD):
+        CallsFold().add({"tool_calls": [CUSTOM | {"index": 0}]})
 
 
 def test_arguments_are_kept_as_they_were_written_and_objects_in_their_order() -> None:
