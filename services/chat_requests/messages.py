@@ -165,6 +165,11 @@ def _read_calls(added: ChatMessage, value: Any, place: int) -> None:
             raise WrongRowError(
                 f'The "arguments" of a tool call of message {place} must be a JSON object, written as a string.'
             )
+        if any(own == other.id for other in added.tool_calls):
+            raise WrongRowError(
+                f"Two tool calls of message {place} have the id {quoted(own, 40)}. Give each call an id of its own, "
+                'and each result the "tool_call_id" of its call.'
+            )
         added.tool_calls.add(id=own, name=name, arguments=arguments)
 
 

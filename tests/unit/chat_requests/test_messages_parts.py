@@ -172,6 +172,10 @@ def call(**changes: Any) -> dict[str, Any]:
         ([ASKED, CALLED | {"tool_calls": [1]}, RESULT], "A tool call of message 2 must be"),
         ([ASKED, CALLED | {"tool_calls": [CALL | {"type": "custom"}]}, RESULT], "A tool call of message 2 must be"),
         ([ASKED, CALLED | {"tool_calls": [CALL | {"id": ""}]}, RESULT], 'must have an "id"'),
+        (
+            [ASKED, CALLED | {"tool_calls": [CALL, call(name="time")]}, RESULT],
+            'Two tool calls of message 2 have the id "call_1". Give each call an id of its own,',
+        ),
         ([ASKED, CALLED | {"tool_calls": [call(name="<b>")]}, RESULT], "must name its function"),
         ([ASKED, CALLED | {"tool_calls": [call(arguments={"city": "Rom"})]}, RESULT], "written as a string"),
         ([ASKED, CALLED | {"tool_calls": [call(arguments="[1]")]}, RESULT], "must be a JSON object"),
