@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Any
 
+from services.errors import sendable
 from touchstone.v1.content_pb2 import ContentPart, Image, TokenLogprob, ToolCall
 from touchstone.v1.dataset_pb2 import ChatMessage
 
@@ -167,6 +168,22 @@ def offered(request: Any) -> list[dict[str, Any]]:
                 )
                 found.append({"name": one["name"], "description": one.get("description"), "parameters": schema})
     return found
+
+
+def by_value(call: ToolCall) -> ToolCall:
+    """The call with arguments that are the same text for the same JSON value: names in order, 1.0 as 1. Arguments that
+    are not JSON stay as they are."""
+    try:
+        value = json.loads(call.arguments, parse_float=_number)
+        written = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    except (ValueError, RecursionError):
+        written = call.arguments
+    return ToolCall(id=call.id, name=call.name, arguments=sendable(written))
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def pretty(arguments: str) -> str:

@@ -134,7 +134,9 @@ class DatasetTask:
         reply = Reply(response.text, ends.is_cut(response), item.question, response.tool_calls)
         found = (scorer.read if item.answers else whole)(reply)
         if response.tool_calls and not item.answers:
-            found = Extraction(chat.answer_text(found.answer, response.tool_calls), NOT_SCORED)
+            # Answers without a reference are compared by what they say.
+            calls = map(chat.by_value, response.tool_calls)
+            found = Extraction(chat.answer_text(found.answer, calls), NOT_SCORED)
         statistics: dict[str, float] = {}
         if item.answers:
             statistics |= scorer.judge(found.answer, item.answers) if found.answer else scorer.missed(item.answers)

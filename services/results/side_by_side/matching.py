@@ -16,7 +16,7 @@ from services.results.runs import job_reads
 from services.results.scores import aggregation, metric_kinds, suite_score, task_counts
 from services.results.scores.task_counts import Counts
 from services.results.storage.database import Connection, query
-from services.results.storage.item_rows import CALLS
+from services.results.storage.item_rows import CALLS_BY_VALUE
 from services.words import weighting
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest, StoredItem
@@ -114,7 +114,7 @@ def match(connection: Connection, request: ListSideBySideRequest, jobs: Sequence
     keys = connection.execute(query("side_by_side/keys"), asked).fetchall()
     by_custom_id = bool(keys) and all(told for _, told, _ in keys)
     # Responses are long: they are read only where the result depends on them.
-    response = f"concat(response, {CALLS})" if any(unread for *_, unread in keys) else "''"
+    response = f"concat(response, {CALLS_BY_VALUE})" if any(unread for *_, unread in keys) else "''"
     key = "custom_id AS name" if by_custom_id else "item_hash AS name"
     parameters: dict[str, Any] = {"task": request.task}
     scores, parts = [], []

@@ -81,6 +81,34 @@ CALLS = (
     "lambda c: concat(c ->> 'name', '(', c ->> 'arguments', ')')), chr(10))"
 )
 """SQL: tool calls as a text, a line each; NULL without any."""
+CALLS_BY_VALUE = """(
+    SELECT string_agg(
+        concat(one.name, chr(10), CASE
+            WHEN json_valid(one.arguments) THEN (
+                SELECT string_agg(
+                    concat_ws(' ', fullkey, CASE
+                        WHEN type = 'DOUBLE' THEN regexp_replace(atom::VARCHAR, '[.]0$', '')
+                        ELSE coalesce(atom::VARCHAR, type)
+                    END),
+                    chr(10) ORDER BY fullkey
+                )
+                FROM json_tree(CASE WHEN json_valid(one.arguments) THEN one.arguments ELSE 'null' END)
+            )
+            ELSE one.arguments
+        END),
+        chr(10) ORDER BY one.place
+    )
+    FROM (
+        SELECT call ->> 'name' AS name, call ->> 'arguments' AS arguments, place
+        FROM (
+            SELECT
+                unnest(json_extract(tool_calls, '$[*].function')) AS call,
+                generate_subscripts(json_extract(tool_calls, '$[*].function'), 1) AS place
+        )
+    ) AS one
+)"""
+"""SQL: a text that is the same for the same calls, whatever the order of names and the white space of their arguments;
+NULL without any."""
 
 _Pair = tuple[item_result_pb2.ItemResultBatch, item_result_pb2.ItemResult]
 

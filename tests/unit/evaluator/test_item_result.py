@@ -165,6 +165,11 @@ async def test_calls_without_a_reference_are_the_prediction_and_scorers_read_the
     found = item_result.answered(task, free, 0, 0, Response("", tool_calls=calls), 1)
     assert (found.outcome, found.prediction) == (item_result_pb2.OUTCOME_ANSWERED, "f({})\ng([1)")
     assert tuple(found.tool_calls) == calls
+    for arguments in ('{"b": 1.0, "a": {"d": "\\u00fc", "c": 2}}', '{"a":{"c":2,"d":"ü"},"b":1}'):
+        ordered = (ToolCall(name="f", arguments=arguments),)
+        same = item_result.answered(task, free, 0, 0, Response("", tool_calls=ordered), 1)
+        assert same.prediction == 'f({"a": {"c": 2, "d": "ü"}, "b": 1})'
+        assert tuple(same.tool_calls) == ordered
     found = item_result.answered(task, scored, 1, 0, Response("", tool_calls=calls), 1)
     assert found.outcome == item_result_pb2.OUTCOME_UNPARSED
 

@@ -140,3 +140,25 @@ def test_tool_calls_agree_by_name_and_arguments_whatever_their_ids(connection: C
     page = ask(connection, with_diffs=True)
     assert [one.agree for one in page.rows] == [True, False, False]
     assert "".join(part.text for part in page.rows[0].diffs[1].parts) == 'weather({"city": "Rom"})'
+
+
+def test_arguments_of_tool_calls_agree_by_their_json_value(connection: Connection) -> None:
+    pairs = [
+        ('{"a": 1, "b": {"x": [1, 2], "y": "\\u00fc"}}', '{"b":{"y":"ü","x":[1,2]},"a":1.0}', True),
+        ('{"a": [1, 2]}', '{"a": [2, 1]}', False),
+        ('{"a": 1}', '{"a": "1"}', False),
+        ('{"a": {}}', '{"a": []}', False),
+        ('{"a": null}', "{}", False),
+        ('{"a": 1', '{"a": 1', True),
+        ('{"a": 1', '{"a": 2', False),
+        ("", "", True),
+    ]
+    for job_id, place in (("a", 0), ("b", 1)):
+        completed(connection, job_id, [calling(number, str(pair[place])) for number, pair in enumerate(pairs)])
+    assert [one.agree for one in ask(connection).rows] == [pair[2] for pair in pairs]
+
+
+def test_calls_agree_in_their_order_and_with_their_text(connection: Connection) -> None:
+    completed(connection, "a", [calling(0, "{}", '{"a": 1}'), calling(1, "{}"), calling(2, "{}", response="x")])
+    completed(connection, "b", [calling(0, '{"a": 1}', "{}"), calling(1, "{}", "{}"), calling(2, "{ }", response="x")])
+    assert [one.agree for one in ask(connection).rows] == [False, False, True]
