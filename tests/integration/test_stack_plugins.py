@@ -50,7 +50,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stack(site: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Stack]:
-    endpoints: list[dict[str, str | int]] = [{"name": "adds", "kind": "calculator", "concurrency": 4}]
+    endpoints: list[dict[str, str | int]] = [
+        {"name": "adds", "kind": "calculator", "concurrency": 4},
+        {"name": "gone", "kind": "uninstalled"},
+    ]
     environment = {"PYTHONPATH": str(site), "TOUCHSTONE_PLUGIN_SCORE_S": "3"}
     stack = Stack(tmp_path_factory.mktemp("stack"), endpoints, environment=environment)
     with running(stack, request):
@@ -117,6 +120,9 @@ def test_what_is_left_out_is_named_where_users_and_operators_look(stack: Stack) 
     trouble = next(one for one in evaluator["plugins"] if one["package"] == "trouble")
     out = {part["name"]: part["left_out"] for part in trouble["parts"] if part["left_out"]}
     assert out == {"no_import": "RuntimeError: no luck today."}
+    gone = next(one for one in stack.get("/endpoints")["endpoints"] if one["endpoint"] == "gone")
+    assert gone["state"] == "not_configured"
+    assert gone["detail"].startswith("No installed package offers the kind uninstalled. Install the package whose ")
     with stack.client() as client:
         page = client.get(f"{stack.url}/run").text
         refused = client.post("/run", json=_suite_job("no_import"))
