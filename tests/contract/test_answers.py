@@ -38,6 +38,8 @@ READS = {
     "/webhooks": "/webhooks",
     "/webhooks/dead": "/webhooks/dead",
     "/set-aside": "/set-aside",
+    "/calls": "/calls",
+    "/usage": "/usage",
     "/admin/datasets": "/admin/datasets",
     "/admin/datasets/{dataset}": "/admin/datasets/{dataset_id}",
     "/admin/datasets/{dataset}/rows": "/admin/datasets/{dataset_id}/rows",

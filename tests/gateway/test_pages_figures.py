@@ -47,11 +47,16 @@ def fill(gateway: Running) -> World:
     return gateway.world
 
 
+def listed(world: World) -> list[results_service_pb2.ResultsServiceListJobsRequest]:
+    """The requests for jobs."""
+    return [one for one in world.asked if isinstance(one, results_service_pb2.ResultsServiceListJobsRequest)]
+
+
 async def test_history_shows_the_scores_of_rest_from_one_call(gateway: Running) -> None:
     world = fill(gateway)
     world.asked.clear()
     text = await page(gateway, "/jobs")
-    assert [request.with_scores for request in world.asked] == [True]
+    assert [request.with_scores for request in listed(world)] == [True]
     rows = (await rest(gateway, "/history?days=30"))["history"]
     scored = [row for row in rows if row["score"] is not None and row["not_ranked_reason"] is None]
     assert len(scored) == len(fake_data.SCORES)
@@ -91,7 +96,7 @@ async def test_history_keeps_its_filters_in_every_address(gateway: Running) -> N
         world.finish(world.start(world.add(spec("Qwen2.5:7b"), "local").job_id).job_id)
     world.add(spec("mistral:7b"), "local")
     text = await page(gateway, "/jobs?status=completed&suite=glue&query=qwen")
-    asked = world.asked[-1]
+    asked = listed(world)[-1]
     assert (asked.model_query, asked.suite, asked.model) == ("qwen", "glue", "")
     assert "51 jobs that match" in text
     assert 'value="qwen"' in text

@@ -126,7 +126,7 @@ async def test_wrong_lines_are_named_by_number_with_the_reason_and_nothing_is_ke
 async def test_a_scorer_that_nobody_has_is_refused_and_those_of_plugins_are_named(gateway: Running) -> None:
     refused = await upload(gateway, 400, data={"scorer": "judge"})
     assert refused["detail"].startswith("judge is not a valid scorer. Use one of: exact_match, ")
-    assert refused["detail"].endswith(", json, same_words.")
+    assert refused["detail"].endswith(", json, tool_calls, json_schema, same_words.")
     made = await upload(gateway, data={"scorer": "same_words"})
     assert made["scoring"]["scorer"] == "same_words"
 

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Unpack
 
 from services.words.enums import MARKS, MODES, WEIGHTINGS
-from touchstone.v1 import comparison_pb2, metric_pb2, results_service_pb2
+from touchstone.v1 import call_pb2, comparison_pb2, metric_pb2, results_service_pb2
 from touchstone_client import requests
 from touchstone_client.blocking.calls import Calls
 from touchstone_client.files import unfinished
@@ -154,6 +155,22 @@ class Results(Calls):
         request = results_service_pb2.NameConfigurationRequest(configuration=configuration, name=name, alias=alias)
         answer = self._ask(request, results_service_pb2.NameConfigurationResponse)
         return answer.configuration
+
+    def model_calls(
+        self, days: int = 30, *, user: str = "", endpoint: str = "", model: str = ""
+    ) -> Iterator[call_pb2.Call]:
+        """Calls through `/v1/chat/completions` and `/v1/responses`, newest first."""
+        request = results_service_pb2.ListCallsRequest(owner=user, endpoint=endpoint, model=model, page_size=1000)
+        request.started_after.FromDatetime(datetime.now(UTC) - timedelta(days=days))
+        for page in self._pages(request, results_service_pb2.ListCallsResponse):
+            yield from page.calls
+
+    def call_usage(self, days: int = 30, *, user: str = "") -> list[call_pb2.CallUsage]:
+        """Sums of those calls for each user and model, at most 500, those that cost most first."""
+        request = results_service_pb2.GetCallUsageRequest(owner=user)
+        request.started_after.FromDatetime(datetime.now(UTC) - timedelta(days=days))
+        answer = self._ask(request, results_service_pb2.GetCallUsageResponse)
+        return list(answer.usage)
 
     def export(self, kind: str, format: str, **what: Unpack[Export]) -> Iterator[bytes]:
         """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"; "batch",
