@@ -267,11 +267,16 @@ class Stack:
         return body
 
     def heard(self, job: job_pb2.Job) -> None:
-        """Waits until the results service has heard of a job's end: lists follow the job by a moment."""
+        """Waits until the results service has heard of a job's state: lists follow the job by a moment."""
         request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job.job_id)
 
         def known() -> bool:
-            stored = self.results.GetJob(request, timeout=30).job
+            try:
+                stored = self.results.GetJob(request, timeout=30).job
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.NOT_FOUND:
+                    raise
+                return False
             return (stored.attempt, stored.state) == (job.attempt, job.state)
 
         until(known)
