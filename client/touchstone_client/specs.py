@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from google.protobuf import json_format
@@ -126,9 +126,15 @@ def further_fields(sampling: job_pb2.Sampling) -> dict[str, Any]:
     return json_format.MessageToDict(sampling.extra)
 
 
-def rescore_spec(source: job_pb2.Job, scoring: scoring_pb2.Scoring | None = None, reading: str = "") -> job_pb2.JobSpec:
+def rescore_spec(
+    source: job_pb2.Job,
+    scoring: scoring_pb2.Scoring | None = None,
+    reading: str = "",
+    further: Sequence[scoring_pb2.Scoring] | None = None,
+) -> job_pb2.JobSpec:
     """Scores the stored answers of a finished job with the present scorer or, for uploaded rows, with `scoring`.
-    `reading` is a word of READINGS; empty means as before, or another scoring's default.
+    `reading` is a word of READINGS; empty means as before, or another scoring's default. `further` are the further
+    scorers; None means as before.
 
     Raises InvalidError for another scoring of a suite.
     """
@@ -138,12 +144,15 @@ def rescore_spec(source: job_pb2.Job, scoring: scoring_pb2.Scoring | None = None
         spec.ClearField("time_limit_s")
     spec.ClearField("provider_batch")
     spec.ClearField("budget_usd")
+    if (scoring is not None or further is not None) and spec.WhichOneof("work") != "dataset":
+        raise InvalidError.of(
+            f"Job {source.job_id} ran {suite_of(spec)}, whose tasks have their own scorers. Only uploaded rows "
+            "take another scorer."
+        )
+    if further is not None:
+        spec.dataset.ClearField("further")
+        spec.dataset.further.extend(further)
     if scoring is not None:
-        if spec.WhichOneof("work") != "dataset":
-            raise InvalidError.of(
-                f"Job {source.job_id} ran {suite_of(spec)}, whose tasks have their own scorers. Only uploaded rows "
-                "take another scorer."
-            )
         spec.dataset.ClearField("scorer")
         spec.dataset.scoring.CopyFrom(scoring)
         spec.ClearField("reading")

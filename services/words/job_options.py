@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
 from google.protobuf.message import Message
@@ -149,6 +149,16 @@ class DatasetJobOptions(JobOptions, total=False):
     scoring: Annotated[
         scoring_pb2.Scoring | None,
         Field("The scorer and its options, in place of the dataset's.", "Scoring", place="dataset"),
+    ]
+    further: Annotated[
+        Sequence[scoring_pb2.Scoring],
+        Field(
+            "Further scorers with their options. Their metrics are reported, not scored: the first scorer ranks.",
+            "Further scorers",
+            rest="further_scorers",
+            flag="further-scorer",
+            place="dataset",
+        ),
     ]
     provider_batch: Annotated[
         bool,

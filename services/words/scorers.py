@@ -32,6 +32,8 @@ USUAL_READINGS = {
 """Of scorers that look for the answer in a response: the layers that they take unless a job says otherwise."""
 OF_FIELD = "field:"
 """Begins the names of an answer's statistics by field, which are from 0 to 1: "field:city"."""
+MOST_FURTHER = 4
+"""Scorers of one run after the first, which ranks."""
 _LISTED = 6
 """The most choices and fields that are named."""
 
@@ -163,8 +165,40 @@ def plain(scoring: scoring_pb2.Scoring) -> scoring_pb2.Scoring:
     return kept
 
 
+def further_problem(first: scoring_pb2.Scoring, further: Sequence[scoring_pb2.Scoring]) -> tuple[str, str]:
+    """(path below the job's dataset, sentence) for the first further scorer that cannot be used after the first one;
+    empty when all can. A plug-in's scorer can only be the first: its package decides where the job runs."""
+    if len(further) > MOST_FURTHER:
+        return "further", f"A run takes at most {MOST_FURTHER} further scorers, not {len(further):,}."
+    known = [plain(first)]
+    for place, scoring in enumerate(further):
+        path = f"further[{place}]"
+        if scoring.scorer and scoring.scorer not in SCORERS:
+            return f"{path}.scorer", sentences.not_valid(scoring.scorer, "further scorer", SCORERS)
+        option, sentence = problem(scoring)
+        if sentence:
+            return f"{path}.{option}", sentence
+        if plain(scoring) in known:
+            return path, f"Two scorers are the same: {in_words(plain(scoring))}. Give each scorer once."
+        known.append(plain(scoring))
+    return "", ""
+
+
+def prefixes(further: Sequence[scoring_pb2.Scoring]) -> list[str]:
+    """Begin the names of the metrics and statistics of further scorers: "contains.", and "contains_2." for the second
+    scorer of one name."""
+    names = [plain(scoring).scorer for scoring in further]
+    counts = [names[:place].count(name) + 1 for place, name in enumerate(names)]
+    return [f"{name}_{count}." if count > 1 else f"{name}." for name, count in zip(names, counts, strict=True)]
+
+
+def all_of_job(spec: job_pb2.JobSpec) -> list[scoring_pb2.Scoring]:
+    """The scorers of a job over a dataset in order, as `plain`. Only the first ranks."""
+    return [of_job(spec), *map(plain, spec.dataset.further)]
+
+
 def of_job(spec: job_pb2.JobSpec) -> scoring_pb2.Scoring:
-    """Of a job over a dataset, as `plain`. Of another job the default."""
+    """The first of a job over a dataset, as `plain`. Of another job the default."""
     work = spec.dataset
     asked = work.scoring
     if work.scorer and asked.scorer != work.scorer:
@@ -199,7 +233,11 @@ def words(spec: job_pb2.JobSpec) -> str:
     """In one line; "" for a job that is not over a dataset."""
     if not spec.HasField("dataset"):
         return ""
-    scoring = of_job(spec)
+    return ", also ".join(map(in_words, all_of_job(spec)))
+
+
+def in_words(scoring: scoring_pb2.Scoring) -> str:
+    """A scoring that is `plain`, in one line."""
     said = [SCORERS.get(scoring.scorer, scoring.scorer) + _details(scoring)]
     if scoring.reference_field:
         said.append(f"reference in “{scoring.reference_field}”")

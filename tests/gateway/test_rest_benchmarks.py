@@ -142,6 +142,9 @@ async def test_wrong_bodies_are_422_by_field(gateway: Running) -> None:
         ({"scoring": {"fields": "a"}}, "scoring.fields must be a list."),
         ({"scoring": {"answer_pattern": "("}}, "scoring.answer_pattern is not a valid RE2 pattern (missing ): ()."),
         ({"scoring": {"answer_pattern": "a" * 1001}}, "scoring.answer_pattern has 1,001 characters"),
+        ({"further_scorers": ["json"]}, "further_scorers[0] must be an object."),
+        ({"further_scorers": [{"tolerance": -1}]}, "further_scorers[0].tolerance must be between"),
+        ({"further_scorers": [{}] * 5}, "further_scorers must hold 0 to 4 entries."),
         ({"budget_usd": 0}, "budget_usd must be above 0 and at most"),
         ({"limit": 0}, "limit must be between 1"),
         ({"labels": {"a": 1}}, "labels.a must be a string."),
@@ -316,6 +319,12 @@ async def test_a_run_is_scored_again_in_another_way_without_calls(gateway: Runni
         # Only admins may ask for more than is usual of such a job.
         usual = job_pb2.PRIORITY_NORMAL
         assert asked.priority == (job_pb2.PRIORITY_LOW if scorer == "numeric" else usual)
+    further = [{"scorer": "contains"}, {"scorer": "numeric", "tolerance": 0.1}]
+    more = await call(gateway, "POST", f"/{made['benchmark_id']}/rescore", body={"further_scorers": further})
+    assert [(one["scorer"], one["tolerance"]) for one in more["further_scorers"]] == [("contains", 0), ("numeric", 0.1)]
+    assert (more["scoring"]["scorer"], made["further_scorers"]) == ("choice", [])
+    less = await call(gateway, "POST", f"/{more['benchmark_id']}/rescore", 409, {"further_scorers": []})
+    assert "not finished" in less["detail"]
     plain = await gateway.client.post(f"{BASE}/rescore/{made['benchmark_id']}")
     assert (plain.status_code, plain.json()["source_job"]) == (200, made["job_id"])
     assert job_of(gateway, plain.json()).spec.priority == usual

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2, scoring_pb2
@@ -112,11 +112,17 @@ class Jobs(Calls):
         answer = self._ask(request, scheduler_service_pb2.RetryJobResponse)
         return answer.job
 
-    def rescore(self, job_id: str, scoring: scoring_pb2.Scoring | None = None, reading: str = "") -> job_pb2.Job:
+    def rescore(
+        self,
+        job_id: str,
+        scoring: scoring_pb2.Scoring | None = None,
+        reading: str = "",
+        further: Sequence[scoring_pb2.Scoring] | None = None,
+    ) -> job_pb2.Job:
         """A new job that scores this one's stored answers with the present scorer, without a call to the model. For
-        uploaded rows, `scoring` may give another scoring; `reading` names the layers, as in
-        `services.words.enums.READINGS`."""
-        return self.run(rescore_spec(self.job(job_id), scoring, reading))
+        uploaded rows, `scoring` may give another scoring, and `further` other further scorers; `reading` names the
+        layers, as in `services.words.enums.READINGS`."""
+        return self.run(rescore_spec(self.job(job_id), scoring, reading, further))
 
     def rerun(
         self,

@@ -63,7 +63,7 @@ class OpenDatasets:
         scoring = _scoring(work, manifest.dataset.scoring)
         # In a thread: choosing a hundred of a million rows takes a second.
         task = await asyncio.to_thread(
-            DatasetTask, manifest, scoring, work.limit, work.seed, self._shelf, reading, self._plugged
+            DatasetTask, manifest, scoring, work.limit, work.seed, self._shelf, reading, self._plugged, work.further
         )
         self._tasks[key] = task
         while len(self._tasks) > _REMEMBERED:

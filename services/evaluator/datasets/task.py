@@ -16,6 +16,7 @@ from services.evaluator.answers.scorers import choosing
 from services.evaluator.answers.scorers.scorer import Reply, Scorer, whole
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets import rows
+from services.evaluator.datasets.further import further_scorers
 from services.evaluator.datasets.selection import Places, item_set, sample
 from services.evaluator.datasets.store import Shelf
 from services.evaluator.items.hashing import text_hash
@@ -53,15 +54,17 @@ class DatasetTask:
         shelf: Shelf,
         reading: Layer | None = None,
         plugged: Mapping[str, Scorer] = choosing.NONE_PLUGGED,
+        further: Sequence[Scoring] = (),
     ) -> None:
         self._scorer = choosing.scorer(scoring, reading, plugged)
+        self.further = further_scorers(further, manifest.dataset.scoring, reading)
         self.plugin = self._scorer.plugin
         self.executor = self._scorer.executor
         self.reading = self._scorer.layer
         dataset = manifest.dataset
         self.name = dataset.name
-        self.scorer_version = self._scorer.version
-        self.metrics = self._scorer.metrics
+        self.scorer_version = ", ".join([self._scorer.version, *(one.scorer.version for one in self.further)])
+        self.metrics = (*self._scorer.metrics, *(metric for one in self.further for metric in one.metrics))
         self.info = suite_pb2.TaskInfo(
             task=TASK,
             title=dataset.name,
@@ -74,7 +77,8 @@ class DatasetTask:
         self._places = Places(manifest)
         self._shelf = shelf
         self.chosen = sample(TASK, self._places.rows, limit, seed)
-        self._scoring = choosing.canonical(scoring, reading)
+        # The text of one scoring is in one line.
+        self._scoring = "\n".join(choosing.canonical(one, reading) for one in (scoring, *further))
         self.item_set = self._item_set()
         self._usual: asyncio.Task[str] | None = None
 
@@ -116,6 +120,21 @@ class DatasetTask:
                 f"or upload the file with that row corrected."
             ) from error
 
+    def further_answers(self, number: int, row: DatasetRow) -> tuple[tuple[str, ...], ...]:
+        """The right answers of each further scorer in a row that the first one scores. Raises DataError for a row that
+        one of them cannot score."""
+        found = []
+        for one in self.further:
+            name = one.scorer.name
+            try:
+                found.append(one.answers(row))
+            except ValueError as error:
+                raise DataError(
+                    f"Row {number + 1} of {self.name} ({row.custom_id}) cannot be scored by the further scorer {name}: "
+                    f"it {error}. Leave {name} out, or give it another reference field."
+                ) from error
+        return tuple(found)
+
     async def usual_answer(self) -> str:
         """The most frequent right answer; empty without any. Reads all chosen rows once."""
         if self._usual is None or (self._usual.done() and self._usual.exception() is not None):
@@ -127,10 +146,12 @@ class DatasetTask:
         return (answer, ()) if self._scorer.calls is None else ("", self._scorer.calls(answer))
 
     def score(self, item: Item, response: Response) -> Scored:
-        """Pure. A row without a reference has no statistics and does not count in any metric."""
+        """Pure. A row without a reference has no statistics and does not count in any metric. The prediction and the
+        outcome are the first scorer's."""
         scorer = self._scorer
         if (end := ends.unanswered(response, {})) is not None:
-            return replace(end, statistics=scorer.missed(item.answers)) if item.answers else end
+            missed = scorer.missed(item.answers) | self._judged_further(None, item)
+            return replace(end, statistics=missed) if item.answers else end
         reply = Reply(response.text, ends.is_cut(response), item.question, response.tool_calls)
         found = (scorer.read if item.answers else whole)(reply)
         if response.tool_calls and not item.answers:
@@ -146,15 +167,27 @@ class DatasetTask:
             correct = scorer.judge(first.answer, item.answers)["correct"] if first and first.answer else 0.0
             if first is not None and correct != statistics["correct"]:
                 statistics["correct_first"] = correct
+        statistics |= self._judged_further(reply, item)
         how = found.how if item.answers or not found.answer else NOT_SCORED
         shown = replace(found, answer=found.answer[:_MOST_SHOWN], how=how)
         return ends.scored(response, shown, statistics)
 
+    def _judged_further(self, reply: Reply | None, item: Item) -> dict[str, float]:
+        """Without any further right answers, as in a row without a reference, nothing is judged."""
+        judged: dict[str, float] = {}
+        for one, answers in zip(self.further, item.further_answers, strict=False):
+            judged |= one.judge(reply, answers)
+        return judged
+
     def _items(self, numbered: Iterable[tuple[int, DatasetRow]], sampling: job_pb2.Sampling) -> list[Item]:
-        return [
-            rows.item(number, row, self.answers(number, row), rows.asked_with(row, sampling))
-            for number, row in numbered
-        ]
+        return [self._item(number, row, sampling) for number, row in numbered]
+
+    def _item(self, number: int, row: DatasetRow, sampling: job_pb2.Sampling) -> Item:
+        answers = self.answers(number, row)
+        made = rows.item(number, row, answers, rows.asked_with(row, sampling))
+        if not answers or not self.further:
+            return made
+        return replace(made, further_answers=self.further_answers(number, row))
 
     def _first_answers(self, numbered: Iterable[tuple[int, DatasetRow]]) -> list[str]:
         return [answer for number, row in numbered for answer in self.answers(number, row)[:1]]

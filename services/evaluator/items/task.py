@@ -39,7 +39,8 @@ class Item:
     question that answers belong to.
 
     For uploaded rows: `custom_id` is the row's own id, `metadata` its JSON object as stored with the answer. `sampling`
-    is this item's sampling if it differs from the job's, with absent fields filled in from the job's.
+    is this item's sampling if it differs from the job's, with absent fields filled in from the job's. `further_answers`
+    are the right answers of each further scorer.
     """
 
     index: int
@@ -58,6 +59,7 @@ class Item:
     custom_id: str = ""
     metadata: str = ""
     sampling: job_pb2.Sampling | None = None
+    further_answers: tuple[tuple[str, ...], ...] = ()
 
     @property
     def question(self) -> str:

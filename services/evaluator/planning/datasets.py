@@ -53,6 +53,12 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
         await task.apart(partial(looked.at, numbered))
     if caller is not None and caller.baseline == MAJORITY and not looked.with_reference:
         raise InvalidRequestError(NO_REFERENCE, "model")
+    if task.further and not looked.with_reference:
+        raise InvalidRequestError(
+            "No row has a reference for the first scorer, and rows that it does not score count for no further one. "
+            "Leave further scorers out, or put one first that can score the rows.",
+            "spec.dataset.further",
+        )
     if caller is not None and caller.batch is not None:
         unit_size = await asyncio.to_thread(unit_rows, looked.sizes, caller.batch)
     planned = job_pb2.TaskPlan(
@@ -99,7 +105,9 @@ class _Looked:
 
     def at(self, numbered: list[tuple[int, DatasetRow]]) -> None:
         for number, row in numbered:
-            self.with_reference += bool(self._task.answers(number, row))
+            if self._task.answers(number, row):
+                self.with_reference += 1
+                self._task.further_answers(number, row)
             self.names.update(rows.asked_names(row))
             if self._caller is not None:
                 self._ask(self._caller, number, row)

@@ -71,7 +71,7 @@ def option(name: str, about: str = "", *, required: bool = False) -> checks.Fiel
 
 
 def options_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a job in a checked body, by their names, except `scoring`, which becomes a message."""
+    """The options of a job in a checked body, by their names, except scorings, which become messages."""
     reuse = body.get("reuse") or {}
     return {**body, **{name: reuse.get(name) for name in ("any_job", "without_digest")}, "scoring": None}
 
@@ -146,7 +146,7 @@ def sampling(values: Mapping[str, Any], custom: Mapping[str, Any] | None = None)
 
 
 _RENAMED = {name: one.rest for name, one in PARAMETERS.items() if name not in BY_REST_NAME}
-_REST_NAMES = _RENAMED | {"extra_json": "custom_config"}
+_REST_NAMES = _RENAMED | {"extra_json": "custom_config", "further": ALL["further"].rest}
 _PATH = re.compile(r"(?<![\w.])(?:spec\.(?:sampling\.|suite\.|dataset\.)?|sampling\.)([a-z_]+)")
 _BARE = re.compile(rf"(?<![\w.])({'|'.join(_RENAMED)})(?!\w)")
 

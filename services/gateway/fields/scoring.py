@@ -60,6 +60,8 @@ SCORING = checks.record(
     name="ScoringRequest",
 )
 """The object, as requests hold it."""
+FURTHER = checks.list_of(SCORING, scorers.MOST_FURTHER, least=0)
+"""Objects for further scorers; none clears those of a run that is scored again."""
 OPTIONS = tuple(Parameter(name, _single(field), field.about) for name, field in scorers.OPTIONS.items())
 """The single fields; lists as JSON."""
 BODY = shape({name: _shown(field) for name, field in scorers.OPTIONS.items()}, name="Scoring")

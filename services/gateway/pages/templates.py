@@ -6,7 +6,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from services.gateway.http.static import ROOT, static_url
 from services.gateway.pages.display import charts, formatting
-from services.gateway.pages.display.work_words import dataset_of, is_scored, scoring_words, work_of
+from services.gateway.pages.display.work_words import dataset_of, is_scored, scorings_words, work_of
 from services.gateway.pages.items import conditions
 from services.gateway.pages.items.listing import item_address
 from services.gateway.reads import jobs
@@ -63,7 +63,7 @@ def environment() -> Environment:
         scorers=SCORERS,
         scoring_options=OPTIONS,
         is_scored=is_scored,
-        scoring_words=scoring_words,
+        scorings_words=scorings_words,
         what_stays=what_stays,
         verdict_choices=conditions.VERDICT_CHOICES,
         is_finished=is_finished,

@@ -34,17 +34,23 @@ def deleted(work: job_pb2.DatasetWork, job_id: str) -> str:
 
 def check_form(work: job_pb2.DatasetWork) -> None:
     """Checks what does not need the dataset. A pattern takes up to a third of a second. Raises InvalidRequestError."""
-    if work.scoring.schema:
+    _check_texts(work.scoring, "spec.dataset.scoring")
+    for place, scoring in enumerate(work.further[: scorers.MOST_FURTHER]):
+        _check_texts(scoring, f"spec.dataset.further[{place}]")
+
+
+def _check_texts(scoring: scoring_pb2.Scoring, path: str) -> None:
+    if scoring.schema:
         try:
-            json_schemas.compiled(work.scoring.schema)
+            json_schemas.compiled(scoring.schema)
         except ValueError as error:
-            raise InvalidRequestError(f"The schema {error}.", "spec.dataset.scoring.schema") from error
-    if not work.scoring.answer_pattern:
+            raise InvalidRequestError(f"The schema {error}.", f"{path}.schema") from error
+    if not scoring.answer_pattern:
         return
     try:
-        patterns.compiled(work.scoring.answer_pattern)
+        patterns.compiled(scoring.answer_pattern)
     except ValueError as error:
-        raise InvalidRequestError(sentences.pattern(error), "spec.dataset.scoring.answer_pattern") from error
+        raise InvalidRequestError(sentences.pattern(error), f"{path}.answer_pattern") from error
 
 
 def fill_in(
@@ -72,6 +78,7 @@ def fill_in(
     work.last_assistant = dataset.last_assistant
     work.scoring.CopyFrom(_scoring(work, dataset.scoring, plugged))
     work.ClearField("scorer")
+    _fill_further(work)
     _check_reading(spec)
 
 
@@ -93,8 +100,22 @@ def _check_reading(spec: job_pb2.JobSpec) -> None:
             f"scored by {by}. Leave reading out.",
             "spec.reading",
         )
-    if spec.reading == USUAL_READINGS.get(scoring.scorer):
+    read = [one for one in (scoring, *spec.dataset.further) if not one.answer_pattern]
+    if {USUAL_READINGS.get(one.scorer, spec.reading) for one in read} == {spec.reading}:
         spec.ClearField("reading")
+
+
+def _fill_further(work: job_pb2.DatasetWork) -> None:
+    """Completes further scorers, so that equal ones are written in the same way. Raises InvalidRequestError."""
+    for scoring in work.further:
+        scoring.scorer = scoring.scorer or USUAL
+        # The reference's place is not an option of a scorer.
+        scoring.reference_field = scoring.reference_field or work.scoring.reference_field
+    path, sentence = scorers.further_problem(work.scoring, work.further)
+    if sentence:
+        raise InvalidRequestError(sentence, f"spec.dataset.{path}")
+    for scoring in work.further:
+        scoring.CopyFrom(scorers.plain(scoring))
 
 
 def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring, plugged: Collection[str]) -> scoring_pb2.Scoring:

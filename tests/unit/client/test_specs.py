@@ -26,6 +26,17 @@ def test_a_rescore_may_score_rows_in_another_way_and_costs_nothing(fakes: Fakes)
     assert (request.spec.time_limit_s, request.spec.webhook_url) == (0, "")
 
 
+def test_a_rescore_keeps_replaces_or_leaves_out_further_scorers() -> None:
+    source = dataset_job()
+    kept, other = Scoring(scorer="contains"), Scoring(scorer="json")
+    source.spec.dataset.further.append(kept)
+    for further, made in ((None, [kept]), ([other], [other]), ([], [])):
+        assert list(rescore_spec(source, further=further).dataset.further) == made
+    for further in ([other], []):
+        with pytest.raises(InvalidError, match="ran glue"):
+            rescore_spec(job(), further=further)
+
+
 def test_a_suite_keeps_its_scorers(fakes: Fakes) -> None:
     fakes.answers["Scheduler.GetJob"] = scheduler_service_pb2.GetJobResponse(job=job())
     with Client() as client, pytest.raises(InvalidError, match="ran glue"):

@@ -38,6 +38,7 @@ GIVEN: dict[str, Any] = {
     "shots": 3,
     "repeats": 2,
     "scoring": scoring_pb2.Scoring(scorer="contains"),
+    "further": [scoring_pb2.Scoring(scorer="json")],
     "provider_batch": True,
 }
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from services.words import phrases
 from services.words.fields import decimal
+from services.words.job_options import ALL
 from services.words.scorers import OPTIONS, USUAL, ScoringOptions
+from services.words.scorers import scoring_of as scoring_made
 from touchstone.v1 import job_pb2, scoring_pb2
-from touchstone_client.command.arguments.declaring import add_field
+from touchstone_client.command.arguments.declaring import add_field, json_object
 from touchstone_client.specs import changed_scoring
 
 _SHARE = "tolerance_is_relative"
@@ -26,6 +28,18 @@ def add_scoring(parser: argparse.ArgumentParser, unsaid: str) -> None:
             add_field(parser, option, more.get(name, ""))
     # An empty text counts as given.
     parser.set_defaults(**dict.fromkeys(OPTIONS))
+
+
+def add_further(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """`more` continues the help."""
+    field = ALL["further"]
+    words = f"a further scorer, reported and not scored: its name, or JSON with its options; may be repeated{more}"
+    parser.add_argument(*field.flags, dest=field.name, type=_further, action="append", metavar="SCORER", help=words)
+
+
+def further_of(options: argparse.Namespace) -> list[scoring_pb2.Scoring] | None:
+    """The further scorers; None if the argument is not given, empty if it is an empty text."""
+    return None if options.further is None else [scoring for scoring in options.further if scoring is not None]
 
 
 def given(options: argparse.Namespace) -> ScoringOptions:
@@ -66,6 +80,20 @@ def words(scoring: scoring_pb2.Scoring) -> str:
 def last_messages(done: job_pb2.LastAssistant) -> str:
     """What became of final messages from the assistant; empty if no row had one."""
     return f"the assistant's last message {phrases.LAST_ASSISTANT[done]}" if done in phrases.LAST_ASSISTANT else ""
+
+
+def _further(text: str) -> scoring_pb2.Scoring | None:
+    if not text:
+        return None
+    asked = json_object(text) if text.startswith("{") else {"scorer": text}
+    if unknown := sorted(asked.keys() - OPTIONS.keys()):
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is not an option of scorers. Use {', '.join(OPTIONS)}")
+    for name, value in asked.items():
+        try:
+            scoring_made({name: value})
+        except (KeyError, TypeError, ValueError):
+            raise argparse.ArgumentTypeError(f"{value!r} is not a valid {name}") from None
+    return scoring_made(asked)
 
 
 def _tolerance(text: str) -> tuple[float, bool]:

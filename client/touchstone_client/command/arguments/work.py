@@ -10,7 +10,7 @@ from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_field
 from touchstone_client.command.arguments.sampling import add_how, options_of, suite_spec_of
-from touchstone_client.command.arguments.scoring import add_scoring, given, scoring_of
+from touchstone_client.command.arguments.scoring import add_further, add_scoring, further_of, given, scoring_of
 from touchstone_client.specs import dataset_spec
 
 _OF_SUITES = ("tasks", "mode", "shots", "repeats")
@@ -29,13 +29,14 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     add_field(parser, ALL["labels"], "; may be repeated")
     add_field(parser, ALL["provider_batch"], "; of datasets")
     add_scoring(parser, "of a dataset, its own")
+    add_further(parser)
 
 
 def check(options: argparse.Namespace) -> None:
     """Ends the command for arguments that do not go together."""
     if options.dataset and (wrong := [name for name in _OF_SUITES if getattr(options, name)]):
         options.parser.error(f"{', '.join(f'--{name}' for name in wrong)}: for suites only")
-    if options.suite and (given(options) or options.provider_batch):
+    if options.suite and (given(options) or options.further or options.provider_batch):
         options.parser.error("--provider-batch and the scoring options are for datasets only")
 
 
@@ -45,7 +46,7 @@ def specs_of(client: Client, options: argparse.Namespace) -> list[job_pb2.JobSpe
     if options.suite:
         return [suite_spec_of(options, target) for target in targets]
     asked = cast(DatasetJobOptions, options_of(options, DATASET))
-    asked["scoring"] = None
+    asked["scoring"], asked["further"] = None, further_of(options) or []
     if given(options):
         asked["scoring"] = scoring_of(options, client.dataset(options.dataset).dataset.scoring)
     return [

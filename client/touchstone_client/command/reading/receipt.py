@@ -136,6 +136,7 @@ def facts(job: job_pb2.Job) -> dict[str, Any]:
         "dataset digest": spec.dataset.digest,
         "last message": last_messages(spec.dataset.last_assistant),
         "scoring": words(spec.dataset.scoring) if spec.HasField("dataset") else "",
+        "further scorers": "; ".join(map(words, spec.dataset.further)),
         "limit": work.limit or "",
         "sample seed": work.seed or "",
         "shots": spec.suite.shots or "",

@@ -117,6 +117,7 @@ def report(job: job_pb2.Job, result: metric_pb2.JobResult) -> Report:
         "model": f"{job.spec.model} at {job.spec.endpoint}",
         "suite": ", ".join(filter(None, (work_of(job.spec), subset_of(job)))),
         "scored by": words(job.spec.dataset.scoring) if job.spec.HasField("dataset") else "",
+        "also scored by": "; ".join(map(words, job.spec.dataset.further)),
         "created": moment(job.created_at),
         "finished": moment(job.finished_at),
         "configuration": job.receipt.configuration,

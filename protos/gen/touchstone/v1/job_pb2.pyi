@@ -199,7 +199,7 @@ class SuiteWork(_message.Message):
     def __init__(self, suite: _Optional[str] = ..., tasks: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., shots: _Optional[int] = ..., repeats: _Optional[int] = ..., seed: _Optional[int] = ...) -> None: ...
 
 class DatasetWork(_message.Message):
-    __slots__ = ("dataset_id", "limit", "scorer", "seed", "scoring", "name", "digest", "last_assistant")
+    __slots__ = ("dataset_id", "limit", "scorer", "seed", "scoring", "name", "digest", "last_assistant", "further")
     DATASET_ID_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     SCORER_FIELD_NUMBER: _ClassVar[int]
@@ -208,6 +208,7 @@ class DatasetWork(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
+    FURTHER_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     limit: int
     scorer: str
@@ -216,7 +217,8 @@ class DatasetWork(_message.Message):
     name: str
     digest: str
     last_assistant: LastAssistant
-    def __init__(self, dataset_id: _Optional[str] = ..., limit: _Optional[int] = ..., scorer: _Optional[str] = ..., seed: _Optional[int] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., name: _Optional[str] = ..., digest: _Optional[str] = ..., last_assistant: _Optional[_Union[LastAssistant, str]] = ...) -> None: ...
+    further: _containers.RepeatedCompositeFieldContainer[_scoring_pb2.Scoring]
+    def __init__(self, dataset_id: _Optional[str] = ..., limit: _Optional[int] = ..., scorer: _Optional[str] = ..., seed: _Optional[int] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., name: _Optional[str] = ..., digest: _Optional[str] = ..., last_assistant: _Optional[_Union[LastAssistant, str]] = ..., further: _Optional[_Iterable[_Union[_scoring_pb2.Scoring, _Mapping]]] = ...) -> None: ...
 
 class ExperimentWork(_message.Message):
     __slots__ = ("experiment", "prompt_versions", "scenarios", "tips", "diversity", "max_model_b")

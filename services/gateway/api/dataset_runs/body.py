@@ -27,6 +27,7 @@ from services.gateway.fields.schema import (
     TIME,
     Schema,
     about,
+    array,
     null,
     shape,
     table,
@@ -83,6 +84,7 @@ MEMBERS: dict[str, Schema] = {
     "limit": about(null(COUNT), "The most rows that it asks. null means all."),
     "seed": about(INTEGER, "The seed of the sample that `limit` takes."),
     "scoring": about(scoring.BODY, "How answers are scored."),
+    "further_scorers": about(array(scoring.BODY), "Further scorers, whose metrics are reported, not scored."),
     "labels": about(table(STRING), LABELS),
     "source_benchmark": about(null(STRING), "The run whose answers are taken."),
 }
@@ -130,6 +132,7 @@ def benchmark_body(job: job_pb2.Job) -> dict[str, Any]:
         "limit": work.limit or None,
         "seed": work.seed,
         "scoring": scoring.scoring_body(work.scoring) | ({"scorer": work.scorer} if work.scorer else {}),
+        "further_scorers": [scoring.scoring_body(one) for one in work.further],
         "labels": dict(job.spec.labels),
         "source_benchmark": jobs.benchmark_id(job.spec.reuse.job_id) if job.spec.reuse.job_id else None,
     }

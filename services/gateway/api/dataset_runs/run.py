@@ -25,13 +25,14 @@ from services.gateway.reads import jobs
 from services.gateway.reads.catalogue import place_of
 from services.gateway.reads.jobs import copy_of
 from services.words.enums import READINGS
-from services.words.job_options import fill
+from services.words.job_options import ALL, fill
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2, suite_pb2
 
 MOST_MODELS = 20
 SCORING_FIELDS: dict[str, Field] = {
     "scorer": Field(scoring.SCORER, about="The scorer, without options, instead of the dataset's own."),
     "scoring": Field(scoring.SCORING, about="The scorer with options, instead of the dataset's own."),
+    ALL["further"].rest: Field(scoring.FURTHER, about=ALL["further"].about),
 }
 FIELDS: dict[str, Field] = {
     "model_id": Field(text(400), about="A model, or `model@endpoint`. This or `model_ids` is required."),
@@ -98,8 +99,8 @@ def _spec(body: Mapping[str, Any], dataset_id: str, endpoint: str, model: str) -
 
 
 def set_scoring(spec: job_pb2.JobSpec, body: Mapping[str, Any]) -> None:
-    """Applies `scorer` or `scoring`, and `reading`. Without them the job keeps its values, except that another scoring
-    brings its default reading. Raises FieldErrors if both of the first two are given."""
+    """Applies `scorer` or `scoring`, `further_scorers`, and `reading`. Without them the job keeps its values, except
+    that another scoring brings its default reading. Raises FieldErrors if both of the first two are given."""
     work = spec.dataset
     if "scorer" in body and "scoring" in body:
         raise FieldErrors([("scorer", "Give scorer, or scoring with its options, not both.")])
@@ -110,6 +111,9 @@ def set_scoring(spec: job_pb2.JobSpec, body: Mapping[str, Any]) -> None:
     if "scoring" in body:
         work.ClearField("scorer")
         work.scoring.CopyFrom(scoring.scoring_of(body["scoring"]))
+    if (given := body.get(ALL["further"].rest)) is not None:
+        work.ClearField("further")
+        work.further.extend(map(scoring.scoring_of, given))
     if "scorer" in body or "scoring" in body:
         spec.ClearField("reading")
     if "reading" in body:

@@ -70,6 +70,13 @@ METRIC_NAMES = {
 }
 
 
+def metric_name(metric: str) -> str:
+    """In words; a further scorer's with its name: "exact match, contains: contains"."""
+    scorer, _, own = metric.rpartition(".")
+    name = METRIC_NAMES.get(own, own)
+    return f"{scorer}: {name}" if scorer else name
+
+
 def number(value: float) -> str:
     """Whole figures with thousands separators."""
     return f"{value:,.0f}".replace("-", "−")

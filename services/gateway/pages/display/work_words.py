@@ -65,6 +65,11 @@ def scoring_words(scoring: scoring_pb2.Scoring) -> str:
     return ", ".join(filter(None, (scorer_name(scoring.scorer), choices, tolerance, fields, pattern, reference)))
 
 
+def scorings_words(work: job_pb2.DatasetWork) -> str:
+    """As `scoring_words`, with further scorers."""
+    return "; also ".join(map(scoring_words, (work.scoring, *work.further)))
+
+
 def last_assistant_words(done: job_pb2.LastAssistant) -> str:
     """What became of final messages from the assistant; empty if no row had one."""
     return f"the assistant's {phrases.LAST_ASSISTANT[done]}" if done in phrases.LAST_ASSISTANT else ""

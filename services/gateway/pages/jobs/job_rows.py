@@ -62,6 +62,7 @@ def asked(spec: job_pb2.JobSpec) -> tuple[str, ...]:
         f"{shots}-shot" if shots else "",
         f"{repeats} answers" if repeats > 1 else "",
         scorer_name(spec.dataset.scoring.scorer) if spec.HasField("dataset") else "",
+        *(f"also {scorer_name(one.scorer)}" for one in spec.dataset.further),
         f"{reading_name(spec.reading)} reading" if spec.reading else "",
         "scored again" if is_rescore(spec) else "",
     )

@@ -147,6 +147,7 @@ def _data(job: job_pb2.Job) -> list[tuple[str, str, str]]:
             ("Data", work.name, work.digest[:8]),
             ("Last message", last_assistant_words(work.last_assistant), ""),
             ("Scored by", scoring_words(work.scoring), ""),
+            *(("Also scored by", scoring_words(one), "") for one in work.further),
         ]
     revisions: dict[str, set[str]] = {}
     for plan in job.plan:

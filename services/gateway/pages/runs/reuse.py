@@ -20,6 +20,7 @@ from services.gateway.reads.jobs import copy_of
 from services.words.enums import READINGS, RERUN
 from services.words.job_options import NUMBERS
 from services.words.sampling import PARAMETERS, RAISED
+from services.words.scorers import plain
 from touchstone.v1 import job_pb2, scoring_pb2
 
 
@@ -46,6 +47,10 @@ async def rescore(request: Request) -> Response:
         if asked is not None:
             spec.dataset.ClearField("scorer")
             spec.dataset.scoring.CopyFrom(asked)
+            further = [one for one in spec.dataset.further if plain(one) != plain(asked)]
+            # The form cannot take out the further scorer that now is the first.
+            spec.dataset.ClearField("further")
+            spec.dataset.further.extend(further)
             spec.reading = form.layers()
     return await _start(request, spec)
 

@@ -77,7 +77,7 @@ def difference_of_task(a: Run, b: Run, task: str) -> str:
         return f"they have {a.job.spec.suite.shots} and {b.job.spec.suite.shots} examples in the prompt"
     if one.prompt_hash != other.prompt_hash:
         return f"the prompts differ ({_short(one.prompt_hash)} and {_short(other.prompt_hash)})"
-    if scorers.of_job(a.job.spec) != scorers.of_job(b.job.spec):
+    if scorers.all_of_job(a.job.spec) != scorers.all_of_job(b.job.spec):
         return (
             f"the answers are scored differently ({scorers.words(a.job.spec)}, and {scorers.words(b.job.spec)}); "
             "re-score one of them like the other"
@@ -112,7 +112,7 @@ def _cohorts(runs: Sequence[Run], task: str) -> list[int]:
     first: dict[tuple[object, ...], int] = {}
     for place, run in enumerate(runs):
         plan = run.plans[task]
-        scored = scorers.of_job(run.job.spec).SerializeToString(deterministic=True)
+        scored = tuple(one.SerializeToString(deterministic=True) for one in scorers.all_of_job(run.job.spec))
         scored_as = (scored, scorers.reading_of(run.job.spec, plan), plan.scorer_version)
         asked = (run.mode, plan.version, run.job.spec.suite.shots, plan.prompt_hash, max(1, plan.repeats), scored_as)
         rows = [("revision", plan.data.revision), *([("items", plan.item_set)] if plan.item_set else [])]

@@ -16,8 +16,10 @@ from touchstone.v1.scoring_pb2 import Scoring
 NOTHING = Sampling()
 
 
-def opened(memory: MemoryStore, scoring: Scoring | None = None, limit: int = 0, seed: int = 0) -> DatasetTask:
-    return DatasetTask(memory.manifests[DATASET_ID], scoring or Scoring(), limit, seed, Shelf(memory))
+def opened(
+    memory: MemoryStore, scoring: Scoring | None = None, limit: int = 0, seed: int = 0, **options: Any
+) -> DatasetTask:
+    return DatasetTask(memory.manifests[DATASET_ID], scoring or Scoring(), limit, seed, Shelf(memory), **options)
 
 
 def task_of(rows_: Sequence[DatasetRow], scoring: Scoring | None = None, **options: Any) -> DatasetTask:

@@ -43,10 +43,11 @@ async def planned(
     by: Caller | None = None,
     scoring: Scoring | None = None,
     limit: int = 0,
+    further: Sequence[Scoring] = (),
 ) -> TaskPlan:
     memory = MemoryStore()
     manifest = memory.add(rows, shard_rows=7)
-    task = DatasetTask(manifest, scoring or Scoring(), limit, 0, Shelf(memory))
+    task = DatasetTask(manifest, scoring or Scoring(), limit, 0, Shelf(memory), further=further)
     asked = asked or spec()
     return await plan(asked, task, 32, by or caller(asked))
 

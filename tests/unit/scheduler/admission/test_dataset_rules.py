@@ -124,6 +124,29 @@ async def test_a_limit_that_leaves_no_row_out_is_none(world: World) -> None:
     assert (await create(world, dataset_spec(limit=100))).spec.dataset.limit == 0
 
 
+async def test_further_scorers_are_filled_in_and_each_is_another(world: World) -> None:
+    near = scoring_pb2.Scoring(scorer="numeric", tolerance=2, reference_field="value")
+    further = [scoring_pb2.Scoring(tolerance=1), near]
+    work = (await create(world, dataset_spec(further=further))).spec.dataset
+    assert list(work.further) == [scoring_pb2.Scoring(scorer="exact_match", reference_field="answer"), near]
+    wanted = dataset_spec(scorer="exact_match", further=[near])
+    wanted.reading = scoring_pb2.READING_MARKED
+    # It changes what the further scorer reads.
+    assert (await create(world, wanted)).spec.reading == scoring_pb2.READING_MARKED
+    for wrong, field, sentence in (
+        ([near, near], "further[1]", "Two scorers are the same: number within 2; reference in “value”. Give each"),
+        ([scoring_pb2.Scoring(scorer="contains")], "further[0]", "Two scorers are the same: presence of the reference"),
+        ([near] * 5, "further", "A run takes at most 4 further scorers, not 5."),
+        ([near, scoring_pb2.Scoring(scorer="judge")], "further[1].scorer", "judge is not a valid further scorer. Use"),
+        ([scoring_pb2.Scoring(tolerance=-1)], "further[0].tolerance", "tolerance must be between"),
+        ([scoring_pb2.Scoring(answer_pattern="(")], "further[0].answer_pattern", "answer_pattern is not a valid"),
+        ([scoring_pb2.Scoring(scorer="json_schema", schema="{")], "further[0].schema", "The schema "),
+    ):
+        found = await refusal(world, dataset_spec(further=wrong))
+        assert found[0] == f"spec.dataset.{field}"
+        assert sentence in found[1]
+
+
 @pytest.mark.parametrize(
     ("work", "field"),
     [

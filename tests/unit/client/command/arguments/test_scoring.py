@@ -51,3 +51,28 @@ def test_an_empty_reference_field_is_one_that_is_given(pair: Fakes) -> None:
     spec = pair.specs()[0]
     assert spec.dataset.HasField("scoring")
     assert spec.dataset.scoring.reference_field == ""
+
+
+def test_further_scorers_are_names_or_json(pair: Fakes, capsys: Captured) -> None:
+    near = '{"scorer": "numeric", "tolerance": 0.5, "answer_pattern": "is (.)", "answer_match": "first"}'
+    assert main([*RUN, "--further-scorer", "contains", "--further-scorer", near, "--no-watch"]) == 0
+    work = pair.specs()[0].dataset
+    assert not work.HasField("scoring")
+    assert list(work.further) == [
+        scoring_pb2.Scoring(scorer="contains"),
+        scoring_pb2.Scoring(
+            scorer="numeric", tolerance=0.5, answer_pattern="is (.)", answer_match="ANSWER_MATCH_FIRST"
+        ),
+    ]
+    for wrong, sentence in (
+        ('{"scorer": "numeric", "near": 1}', "near is not an option of scorers. Use scorer, reference_field"),
+        ('{"tolerance": "much"}', "'much' is not a valid tolerance"),
+        ('{"answer_match": "second"}', "'second' is not a valid answer_match"),
+        ("{", "it is not JSON"),
+    ):
+        with pytest.raises(SystemExit):
+            main([*RUN, "--further-scorer", wrong])
+        assert sentence in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["run", "--suite", "glue", "--model", "one", "--further-scorer", "contains"])
+    assert "the scoring options are for datasets only" in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""Several scorers on one run: the first ranks, the others are reported."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.errors import InvalidRequestError
+from services.evaluator.answers.scorers.choosing import canonical
+from services.evaluator.data.reader import DataError
+from services.evaluator.datasets.selection import item_set
+from services.evaluator.items.metrics import beside
+from services.evaluator.items.task import Response
+from tests.dataset_store import row
+from tests.unit.evaluator.datasets.tasks import all_items, task_of
+from tests.unit.evaluator.planning.planned import planned
+from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED, OUTCOME_UNPARSED
+from touchstone.v1.scoring_pb2 import Scoring
+from touchstone.v1.suite_pb2 import MetricSpec
+
+FIRST = Scoring(scorer="numeric")
+CLOSE = Scoring(scorer="numeric", tolerance=0.1, tolerance_is_relative=True)
+FURTHER = [Scoring(scorer="contains"), CLOSE, Scoring(scorer="numeric", tolerance=50)]
+
+
+async def test_the_first_ranks_and_the_others_are_reported_under_their_names() -> None:
+    task = task_of([row(1, reference=100), row(2)], FIRST, further=FURTHER)
+    (alone, free) = await all_items(task_of([row(1, reference=100), row(2)], FIRST))
+    scored, unscored = await all_items(task)
+    text = "It is between 100 and 110. Answer: 105"
+    found, one = task.score(scored, Response(text)), task_of([row(1)], FIRST).score(alone, Response(text))
+    more = {"contains.correct": 1.0, "numeric.correct": 1.0, "numeric_2.correct": 1.0}
+    assert found.statistics == {**one.statistics, **more}
+    assert (found.outcome, found.prediction, found.extraction) == (OUTCOME_ANSWERED, "105", one.extraction)
+    assert list(task.metrics) == [
+        MetricSpec(metric="within_tolerance", rule=MetricSpec.RULE_MEAN, statistic="correct"),
+        *(
+            beside(MetricSpec(metric=name, rule=MetricSpec.RULE_MEAN, statistic=f"{name.partition('.')[0]}.correct"))
+            for name in ("contains.contains", "numeric.within_tolerance", "numeric_2.within_tolerance")
+        ),
+    ]
+    assert task.scorer_version == "numeric-6, contains-2, numeric-6, numeric-6"
+    # What the first scorer cannot read, another may.
+    unread = task.score(scored, Response("one hundred and something 100 or 200 or 300, take your pick"))
+    assert unread.outcome == OUTCOME_UNPARSED
+    assert (unread.statistics["correct"], unread.statistics["contains.correct"]) == (0, 1)
+    refused = task.score(scored, Response("", refused=True))
+    assert refused.statistics == {"correct": 0, **dict.fromkeys(more, 0)}
+    assert unscored == free
+    assert task.score(unscored, Response("100")).statistics == {}
+
+
+async def test_accuracy_of_a_further_scorer_is_a_mean_and_fields_are_the_first_scorers() -> None:
+    rows = [row(1, reference="A")]
+    task = task_of(
+        rows, Scoring(), further=[Scoring(scorer="choice"), Scoring(scorer="json_schema", schema='{"type": "object"}')]
+    )
+    (item,) = await all_items(task)
+    assert [(metric.metric, metric.statistic, metric.beside) for metric in task.metrics] == [
+        ("exact_match", "correct", False),
+        ("choice.accuracy", "choice.correct", True),
+        ("json_schema.schema_valid", "json_schema.correct", True),
+    ]
+    statistics = task.score(item, Response("Answer: A")).statistics
+    assert statistics == {"correct": 1, "choice.correct": 1, "json_schema.correct": 0}
+
+
+def test_only_other_scorers_make_another_item_set() -> None:
+    rows = [row(1, reference="1")]
+    alone = task_of(rows, FIRST)
+    assert alone.item_set == item_set(alone.info.data.revision, 1, [0], canonical(FIRST))
+    sets = [task_of(rows, FIRST, further=further).item_set for further in ([], FURTHER, FURTHER[:1], FURTHER[::-1])]
+    assert sets[0] == alone.item_set
+    assert len({*sets}) == len(sets)
+
+
+async def test_a_further_scorer_has_references_of_its_own() -> None:
+    rows = [row(1, reference="4", metadata={"words": "four"})]
+    task = task_of(rows, FIRST, further=[Scoring(scorer="contains", reference_field="words")])
+    (item,) = await all_items(task)
+    assert task.score(item, Response("Four. Answer: 4")).statistics["contains.correct"] == 1
+
+
+@pytest.mark.parametrize(
+    ("further", "why"),
+    [
+        (Scoring(scorer="numeric"), 'a reference that is not a number: "abc". Leave numeric out'),
+        (Scoring(scorer="contains", reference_field="x"), "contains: it has no reference. Leave contains out"),
+    ],
+)
+async def test_a_row_that_a_further_scorer_cannot_score_is_told_before_the_first_call(
+    further: Scoring, why: str
+) -> None:
+    rows = [row(1), row(2, reference="1", metadata={"x": "1"}), row(3, reference="abc")]
+    with pytest.raises(DataError) as refused:
+        await planned(rows, further=[further])
+    assert refused.value.message.startswith("Row 3 of questions.jsonl (row-3) cannot be scored by the further scorer ")
+    assert why in refused.value.message
+
+
+async def test_without_references_for_the_first_scorer_further_ones_are_refused() -> None:
+    schema = Scoring(scorer="json_schema", schema='{"type": "object"}')
+    with pytest.raises(InvalidRequestError, match="put one first that can score the rows"):
+        await planned([row(1)], further=[schema])
+    with pytest.raises(DataError, match="by the further scorer contains: it has no reference"):
+        await planned([row(1)], scoring=schema, further=[Scoring(scorer="contains")])
