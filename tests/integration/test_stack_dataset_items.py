@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.recompute import Answers
@@ -79,6 +80,10 @@ def upload(stack: Stack, references: bool) -> str:
 
 def run(stack: Stack, dataset_id: str) -> job_pb2.Job:
     spec = job_pb2.JobSpec(endpoint="local", model=MODEL, dataset=job_pb2.DatasetWork(dataset_id=dataset_id))
+    return done(stack, spec)
+
+
+def done(stack: Stack, spec: job_pb2.JobSpec) -> job_pb2.Job:
     request = scheduler_service_pb2.CreateJobRequest(spec=spec, request_id=str(uuid.uuid4()))
     made = stack.wait(stack.scheduler.CreateJob(request, timeout=10).job.job_id)
     # The results service hears of the end a moment after the scheduler tells it.
@@ -151,6 +156,48 @@ def test_batch_output_has_every_row_and_no_formula(stack: Stack, job: job_pb2.Jo
     assert found[0]["response"]["body"]["choices"][0]["message"]["content"] == "answer else"
     table = list(csv.DictReader(io.StringIO(exported(stack, job.job_id, kind="batch", format="csv"), newline="")))
     assert (table[1]["response"], table[1]["metadata.name"]) == ("'=answer 1", "Ünal 1")
+
+
+def test_further_scorers_of_a_rescore_are_reported_and_do_not_rank(stack: Stack, job: job_pb2.Job) -> None:
+    further = [{"scorer": "exact_match"}, {"scorer": "contains"}]
+    benchmark = f"bm_{job.job_id.replace('-', '')}"
+    with httpx.Client(base_url=stack.url, trust_env=False, timeout=30) as client:
+        posted = client.post(f"/admin/benchmarks/{benchmark}/rescore", json={"further_scorers": further})
+        twice = client.post(f"/admin/benchmarks/{benchmark}/rescore", json={"further_scorers": further[:1] * 2})
+    assert posted.status_code == 200, posted.text
+    assert (twice.status_code, twice.json()["detail"]) == (
+        400,
+        "Two scorers are the same: exact match. Give each scorer once.",
+    )
+    again = stack.wait(posted.json()["job_id"])
+    until(lambda: result(stack, again).sealed)
+    (one,), (several,) = result(stack, job).tasks, result(stack, again).tasks
+    scores = [result(stack, run).suite_score for run in (job, again)]
+    for first, other in (scores, (one.metrics[0], several.metrics[0])):
+        assert (other.metric, other.n, other.mean) == (first.metric, first.n, first.mean)
+        # Sums of the database have no fixed order.
+        assert (other.ci95_low, other.ci95_high) == pytest.approx((first.ci95_low, first.ci95_high), abs=1e-12)
+    right = (ROWS // 2) * 2 // 3
+    assert [(metric.metric, metric.mean, metric.beside) for metric in several.metrics[1:]] == [
+        ("exact_match.exact_match", right / (ROWS // 2), True),
+        ("contains.contains", right / (ROWS // 2), True),
+    ]
+    assert (again.item_set != job.item_set, again.receipt.source_job) == (True, job.job_id)
+    found = [json.loads(line) for line in exported(stack, again.job_id, kind="items", format="jsonl").splitlines()]
+    scored = [one["statistics"] for one in found if one["item"] in (0, 1, 2)]
+    assert [set(one or {}) - {"token_f1"} for one in scored] == [
+        {"exact_match.correct", "contains.correct"},
+        set(),
+        {"exact_match.correct", "contains.correct"},
+    ]
+    metrics = list(csv.DictReader(io.StringIO(exported(stack, again.job_id, kind="metrics", format="csv"), newline="")))
+    assert {"token_f1", "exact_match.exact_match", "contains.contains"} <= {line["metric"] for line in metrics}
+    with httpx.Client(base_url=stack.url, trust_env=False, timeout=30) as client:
+        page = client.get(f"/jobs/{again.job_id}").text
+        beside = client.get("/side-by-side", params={"jobs": f"{job.job_id},{again.job_id}"}).text
+    assert "contains: contains" in page
+    assert "Also scored by" in page
+    assert "exact_match: exact match" in beside
 
 
 def test_without_any_reference_a_run_is_read_and_not_ranked(stack: Stack) -> None:

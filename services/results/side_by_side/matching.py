@@ -17,7 +17,7 @@ from services.results.scores import aggregation, metric_kinds, suite_score, task
 from services.results.scores.task_counts import Counts
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import CALLS_BY_VALUE
-from services.words import weighting
+from services.words import scorers, weighting
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest, StoredItem
 
@@ -25,9 +25,16 @@ _RESAMPLES = 2_000
 """As for intervals of comparisons on common items."""
 
 
-def scores_in_common(connection: Connection, rows: pa.Table, jobs: Sequence[job_pb2.Job]) -> list[metric_pb2.Metric]:
-    """In the order of the jobs; without a mean where nothing is scored. For rows of some tasks it is the score of a
-    suite of those tasks."""
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A job's score on some rows, without a mean where nothing is scored, and the metrics of its further scorers."""
+
+    score: metric_pb2.Metric
+    further: Sequence[metric_pb2.Metric]
+
+
+def scores_in_common(connection: Connection, rows: pa.Table, jobs: Sequence[job_pb2.Job]) -> list[Total]:
+    """In the order of the jobs. For rows of some tasks it is the score of a suite of those tasks."""
     jobs = [weighting.complete(job) for job in jobs]
     places = ", ".join(f"place_{number}" for number in range(len(jobs)))
     connection.register("matched", rows)
@@ -37,11 +44,12 @@ def scores_in_common(connection: Connection, rows: pa.Table, jobs: Sequence[job_
     found = [_computed(connection, job, counts) for job, counts in zip(jobs, counted, strict=True)]
     connection.execute("DROP TABLE temp.items")
     return [
-        _sealed(connection, job, counts) or computed for job, counts, computed in zip(jobs, counted, found, strict=True)
+        Total(_sealed(connection, job, counts) or computed.score, computed.further)
+        for job, counts, computed in zip(jobs, counted, found, strict=True)
     ]
 
 
-def _computed(connection: Connection, job: job_pb2.Job, counts: dict[str, Counts]) -> metric_pb2.Metric:
+def _computed(connection: Connection, job: job_pb2.Job, counts: dict[str, Counts]) -> Total:
     plans = _scored(job, counts)
     if all(plan.beside for plan in plans):
         plans = [_alone(plan) for plan in plans]
@@ -49,7 +57,14 @@ def _computed(connection: Connection, job: job_pb2.Job, counts: dict[str, Counts
     data = task_counts.read_data(connection, chosen, counts, ended=False)
     measured = {plan.task: aggregation.measure(data[plan.task], plan.metrics, _RESAMPLES) for plan in plans}
     averages = {metric.metric: metric for metric, _ in suite_score.averages_by_metric(plans, measured)}
-    return averages.get(suite_score.SCORE, metric_pb2.Metric())
+    began = tuple(scorers.prefixes(job.spec.dataset.further))
+    further = [
+        suite_score.metric_message(name, estimate, beside=True)
+        for one in measured.values()
+        for name, estimate in one.estimates.items()
+        if name.startswith(began)
+    ]
+    return Total(averages.get(suite_score.SCORE, metric_pb2.Metric()), further)
 
 
 def _scored(job: job_pb2.Job, counts: dict[str, Counts]) -> list[job_pb2.TaskPlan]:
@@ -98,7 +113,7 @@ class Matched:
     rows: pa.Table
     by_custom_id: bool
     scores: Sequence[Score]
-    totals: Sequence[metric_pb2.Metric]
+    totals: Sequence[Total]
     common: bool
 
     def name_of(self, item: StoredItem) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 from services.errors import InvalidRequestError
 from services.results import paging
 from services.results.items import reads
-from services.results.side_by_side.matching import Matched
+from services.results.side_by_side.matching import Matched, Total
 from services.results.side_by_side.word_diff import word_diff
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import CALLS
 from services.words import sentences
 from services.words.enums import SIDE_BY_SIDE_FILTERS
-from touchstone.v1 import job_pb2, metric_pb2
+from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest as Request
 
@@ -79,8 +79,8 @@ class Page:
             count_all_right=counts["all_right"],
             count_all_wrong=counts["all_wrong"],
             runs=[
-                _run(job, counts["final"], score, figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
-                for number, (job, score) in enumerate(zip(self._jobs, matched.totals, strict=True))
+                _run(job, counts["final"], total, figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
+                for number, (job, total) in enumerate(zip(self._jobs, matched.totals, strict=True))
             ],
         )
 
@@ -132,7 +132,8 @@ def _figures(number: int, jobs: int) -> str:
         count(*) FILTER (all_final AND cost_{number} IS NULL)"""
 
 
-def _run(job: job_pb2.Job, rows: int, score: metric_pb2.Metric, values: Sequence[Any]) -> pb.SideBySideRun:
+def _run(job: job_pb2.Job, rows: int, total: Total, values: Sequence[Any]) -> pb.SideBySideRun:
+    score = total.score
     figures = dict(zip(_FIGURES, values, strict=True))
     return pb.SideBySideRun(
         job=job,
@@ -140,6 +141,7 @@ def _run(job: job_pb2.Job, rows: int, score: metric_pb2.Metric, values: Sequence
         mean_score=score.mean if score.HasField("mean") else None,
         score_ci95_low=score.ci95_low if score.HasField("ci95_low") else None,
         score_ci95_high=score.ci95_high if score.HasField("ci95_high") else None,
+        further_metrics=total.further,
         only_right=figures["only_right"],
         only_wrong=figures["only_wrong"],
         mean_latency_ms=figures["latency"] or 0.0,

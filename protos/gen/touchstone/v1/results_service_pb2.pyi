@@ -386,7 +386,7 @@ class ListSideBySideResponse(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[_Union[SideBySideRow, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_agree: _Optional[int] = ..., count_all_right: _Optional[int] = ..., count_all_wrong: _Optional[int] = ..., runs: _Optional[_Iterable[_Union[SideBySideRun, _Mapping]]] = ...) -> None: ...
 
 class SideBySideRun(_message.Message):
-    __slots__ = ("job", "rows", "mean_score", "only_right", "only_wrong", "mean_latency_ms", "input_tokens", "output_tokens", "cost_usd", "input_untold", "output_untold", "score_ci95_low", "score_ci95_high")
+    __slots__ = ("job", "rows", "mean_score", "only_right", "only_wrong", "mean_latency_ms", "input_tokens", "output_tokens", "cost_usd", "input_untold", "output_untold", "score_ci95_low", "score_ci95_high", "further_metrics")
     JOB_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     MEAN_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -400,6 +400,7 @@ class SideBySideRun(_message.Message):
     OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     SCORE_CI95_LOW_FIELD_NUMBER: _ClassVar[int]
     SCORE_CI95_HIGH_FIELD_NUMBER: _ClassVar[int]
+    FURTHER_METRICS_FIELD_NUMBER: _ClassVar[int]
     job: _job_pb2.Job
     rows: int
     mean_score: float
@@ -413,7 +414,8 @@ class SideBySideRun(_message.Message):
     output_untold: int
     score_ci95_low: float
     score_ci95_high: float
-    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rows: _Optional[int] = ..., mean_score: _Optional[float] = ..., only_right: _Optional[int] = ..., only_wrong: _Optional[int] = ..., mean_latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., score_ci95_low: _Optional[float] = ..., score_ci95_high: _Optional[float] = ...) -> None: ...
+    further_metrics: _containers.RepeatedCompositeFieldContainer[_metric_pb2.Metric]
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rows: _Optional[int] = ..., mean_score: _Optional[float] = ..., only_right: _Optional[int] = ..., only_wrong: _Optional[int] = ..., mean_latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., score_ci95_low: _Optional[float] = ..., score_ci95_high: _Optional[float] = ..., further_metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ...) -> None: ...
 
 class SideBySideRow(_message.Message):
     __slots__ = ("custom_id", "task", "item", "repeat", "items", "agree", "diffs")

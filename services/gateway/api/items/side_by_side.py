@@ -6,12 +6,13 @@ from typing import Any
 
 from services.gateway.api.answers import members
 from services.gateway.api.answers.job import JOB_ROW, row
+from services.gateway.api.answers.metrics import METRIC, metric_body
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.api.items.conditions import CONDITIONS, conditions_of
 from services.gateway.api.items.listing import ITEM, item_body
 from services.gateway.fields.checks import JOB_ID, boolean, one_of, text
 from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, Parameter, limit
-from services.gateway.fields.schema import BOOLEAN, COUNT, NUMBER, STRING, about, array, enum, null, pair, shape
+from services.gateway.fields.schema import BOOLEAN, COUNT, NUMBER, STRING, about, array, enum, null, pair, shape, table
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs, values
 from services.gateway.reads.questions import LEAST_JOBS, MOST_JOBS, OF_ONE_JOB, ask_side_by_side
@@ -66,6 +67,7 @@ def _run(run: results_service_pb2.SideBySideRun) -> dict[str, Any]:
         "rows": run.rows,
         "mean_score": run.mean_score if run.HasField("mean_score") else None,
         "ci95": [run.score_ci95_low, run.score_ci95_high] if run.HasField("score_ci95_low") else None,
+        "further_metrics": {metric.metric: metric_body(metric) for metric in run.further_metrics},
         "only_right": run.only_right,
         "only_wrong": run.only_wrong,
         "mean_latency_ms": run.mean_latency_ms,
@@ -97,6 +99,7 @@ _RUN = {
     "rows": about(COUNT, "The number of rows that all of the jobs answered."),
     "mean_score": about(null(NUMBER), "The job's score on those rows, by its own rule. null if nothing is scored."),
     "ci95": about(null(pair(NUMBER)), "The 95 % interval of `mean_score`."),
+    "further_metrics": about(table(METRIC), "The metrics of further scorers on those rows, by name."),
     "only_right": about(COUNT, "Rows that only this job has right."),
     "only_wrong": about(COUNT, "Rows that only this job has wrong."),
     "mean_latency_ms": about(NUMBER, "The mean time to a whole answer, in milliseconds."),

@@ -7,15 +7,19 @@ import random
 import pytest
 
 from services.results.comparison.compare import compare
+from services.results.intake import writes
 from services.results.runs import job_reads
 from services.results.statistics.intervals import score_interval
 from services.results.storage.database import Connection
+from tests.unit.results.builders import event
 from tests.unit.results.dataset_runs import EXACT, TOKEN_F1, completed, row
 from tests.unit.results.finished import finished, right_or_wrong, said, task
 from tests.unit.results.side_by_side.rows import ask
 from touchstone.v1 import item_result_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.comparison_pb2 import CompareRequest
+from touchstone.v1.scoring_pb2 import Scoring
+from touchstone.v1.suite_pb2 import MetricSpec
 
 
 def of_the_run(connection: Connection, job_id: str) -> tuple[float, float, float]:
@@ -38,6 +42,25 @@ def test_on_all_rows_of_a_run_its_score_has_the_runs_own_interval(connection: Co
     some = ask(connection, query="question 1").runs[1]
     assert some.rows == 11
     assert beside(some)[1:] == pytest.approx(score_interval(8 / 11, 11))
+
+
+def test_metrics_of_further_scorers_are_those_of_the_common_rows(connection: Connection) -> None:
+    further = MetricSpec(metric="contains.contains", rule=MetricSpec.RULE_MEAN, statistic="contains.correct")
+    further.beside = True
+    for job_id in "ab":
+        rows = [row(number, float(number % 3 > 0)) for number in range(20)]
+        for number, one in enumerate(rows):
+            one.statistics["contains.correct"] = float(number % 2)
+        made = completed(connection, job_id, rows, EXACT, further)
+        made.spec.dataset.further.append(Scoring(scorer="contains"))
+        writes.store_events(connection, [event(f"9-{job_id}", made, "completed")])
+    run, _ = ask(connection).runs
+    (found,) = run.further_metrics
+    (kept,) = [one for one in job_reads.get_job_result(connection, "a").tasks[0].metrics if one.beside]
+    assert found == kept
+    assert (found.metric, found.mean, run.mean_score) == ("contains.contains", 0.5, 13 / 20)
+    (some,) = ask(connection, query="question 1").runs[0].further_metrics
+    assert (some.n, some.mean) == (11, 6 / 11)
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
