@@ -233,7 +233,7 @@ def words(spec: job_pb2.JobSpec) -> str:
     """In one line; "" for a job that is not over a dataset."""
     if not spec.HasField("dataset"):
         return ""
-    return ", also ".join(map(in_words, all_of_job(spec)))
+    return "; also ".join(map(in_words, all_of_job(spec)))
 
 
 def in_words(scoring: scoring_pb2.Scoring) -> str:

@@ -71,10 +71,10 @@ METRIC_NAMES = {
 
 
 def metric_name(metric: str) -> str:
-    """In words; a further scorer's with its name: "exact match, contains: contains"."""
+    """In words. That of a further scorer has the scorer's name, unless it is the same: "numeric: within tolerance"."""
     scorer, _, own = metric.rpartition(".")
     name = METRIC_NAMES.get(own, own)
-    return f"{scorer}: {name}" if scorer else name
+    return f"{scorer}: {name}" if scorer not in ("", own) else name
 
 
 def number(value: float) -> str:
