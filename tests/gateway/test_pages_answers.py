@@ -124,6 +124,9 @@ def strip_of(text: str) -> str:
 async def test_scoring_again_offers_the_scorers_with_their_options(gateway: Running) -> None:
     job = run_over(gateway, await dataset_of(gateway, ROWS), scorer="numeric", tolerance=0.5, reference_field="ward")
     gateway.world.datasets[job.spec.dataset.dataset_id].metadata_fields.append("ward")
+    other = scoring_pb2.Scoring(scorer="contains", reference_field="ward")
+    first = scoring_pb2.Scoring(scorer="json", fields=["name", "address.city"])
+    gateway.world.jobs[job.job_id].spec.dataset.further.extend([other, first])
     gateway.world.finish(job.job_id)
     text = await page(gateway, f"/jobs/{job.job_id}")
     sheet = text[text.index('id="rescore-sheet"') :]
@@ -140,7 +143,8 @@ async def test_scoring_again_offers_the_scorers_with_their_options(gateway: Runn
     }
     answer = await gateway.client.post(f"/jobs/{job.job_id}/rescore", data=sent)
     spec = gateway.world.specs[-1]
-    assert spec.dataset.scoring == scoring_pb2.Scoring(scorer="json", fields=["name", "address.city"])
+    # A further scorer that is now the first one would be there twice.
+    assert (spec.dataset.scoring, list(spec.dataset.further)) == (first, [other])
     assert (spec.reuse.job_id, list(spec.reuse.rerun)) == (job.job_id, [])
     assert answer.headers["location"] == f"/jobs/{list(gateway.world.jobs)[-1]}"
 

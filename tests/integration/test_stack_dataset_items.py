@@ -197,7 +197,7 @@ def test_further_scorers_of_a_rescore_are_reported_and_do_not_rank(stack: Stack,
         beside = client.get("/side-by-side", params={"jobs": f"{job.job_id},{again.job_id}"}).text
     assert "Also scored by" in page
     for words in ("exact match", "contains"):
-        assert f"<td colspan=\"3\">{words}</td>" in page
+        assert f'<td colspan="3">{words}</td>' in page
         assert f"<small>{words} 66.7 (" in beside
 
 
