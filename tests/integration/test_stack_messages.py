@@ -136,7 +136,7 @@ def test_a_models_calls_are_stored_and_shown_whatever_the_wire(world: World, end
     (call,) = items["offer"]["tool_calls"]
     assert (call["type"], call["function"]) == ("function", {"name": "weather", "arguments": ARGUMENTS})
     assert items["offer"]["outcome"] == "answered"
-    assert items["offer"]["prediction"] == f"weather({ARGUMENTS})"
+    assert items["offer"]["prediction"] == 'weather({"city": "Rom", "days": 2})'
     assert "tool_calls" not in items["result"]
     assert items["result"]["response"] == "no answer"
     assert items["result"]["messages"] == ROWS["result"]["messages"]
