@@ -87,6 +87,7 @@ async def test_a_caller_that_leaves_ends_the_work(nats: NatsServer) -> None:
             pass
         async with asyncio.timeout(10):
             await ended.wait()
+        assert ended.is_set()
 
 
 async def test_an_evaluator_that_goes_is_noticed(nats: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,11 +56,17 @@ def test_what_has_no_form_is_refused_by_its_name(fields: dict[str, Any], param: 
     assert refused(HELLO | fields).param == param
 
 
-def test_fields_that_a_kind_has_a_form_for_are_taken() -> None:
-    chat_form.read(HELLO | {"reasoning_effort": "low"}, "grok")
-    chat_form.read(HELLO | {"frequency_penalty": 1}, "http")
-    chat_form.read(HELLO | {"frequency_penalty": 1}, "a-plug-ins-kind")
-    chat_form.read(HELLO | {"n": 1, "temperature": None}, "ollama")
+@pytest.mark.parametrize(
+    ("field", "kind"),
+    [
+        ({"reasoning_effort": "low"}, "grok"),
+        ({"frequency_penalty": 1}, "http"),
+        ({"frequency_penalty": 1}, "a-plug-ins-kind"),
+        ({"n": 1, "temperature": None}, "ollama"),
+    ],
+)
+def test_fields_that_a_kind_has_a_form_for_are_taken(field: dict[str, Any], kind: str) -> None:
+    assert isinstance(chat_form.read(HELLO | field, kind), chat_form.Asked)
 
 
 def test_an_answer_has_every_field_of_openais_in_its_order() -> None:
