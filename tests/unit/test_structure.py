@@ -42,7 +42,6 @@ PURE = (
     "services.scheduler.webhooks.deliveries",
     "services.evaluator.pacing.notices",
     "services.evaluator.answers.reading.reader",
-    "services.evaluator.answers.loglikelihood",
     "services.evaluator.answers.scoring",
     "services.evaluator.answers.scorers.texts",
     "services.evaluator.answers.words",

@@ -17,8 +17,7 @@ from services.evaluator.answers.reading.layers import Found
 from services.evaluator.answers.reading.letter_patterns import patterns
 from services.evaluator.answers.reading.places import line
 from services.evaluator.answers.reading.prose.asides import SENTENCES
-from services.evaluator.answers.reading.prose.options import Options, bare_text
-from services.evaluator.answers.reading.prose.verdicts import the_right_one, verdict
+from services.evaluator.answers.reading.prose.options import Options, bare_text, the_right_one, verdict
 
 _ALSO_A_WORD = frozenset("AI")
 _REASON = re.compile(

@@ -14,15 +14,16 @@ from services.evaluator.answers.reading.layers import Found
 from services.evaluator.answers.reading.numerals.forms import (
     BLANKS,
     MOST_DIGITS,
+    NAMES,
     SCALE,
     SCALED,
     VALUE,
     format_number,
+    in_words,
     value_of,
     written,
 )
 from services.evaluator.answers.reading.numerals.units import same_quantity, unit_named, unit_of
-from services.evaluator.answers.reading.numerals.words import NAMES, in_words
 from services.evaluator.answers.reading.places import FLAGS, line
 from services.evaluator.answers.reading.prose.options import stem
 from services.evaluator.answers.reading.statement import Mention, asserted, competing, measures_differ

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from services.evaluator.answers.loglikelihood import DELIMITER
+from services.evaluator.answers.scoring import DELIMITER
 from services.evaluator.items.hashing import text_hash
 from services.evaluator.items.task import Message
 

@@ -13,7 +13,7 @@ from typing import cast, overload
 import pyarrow as pa
 
 from services.errors import InvalidRequestError
-from services.evaluator.answers import loglikelihood, scoring
+from services.evaluator.answers import scoring
 from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.reading.reader import AnswerReader
@@ -231,7 +231,7 @@ class SplitTask(ABC):
             messages, hashed = (*shown.messages, Message("user", prompt)), prompt
         else:
             context, choices = shown.context + self._context(row), self._choices(row, facts)
-            choices = tuple(f"{loglikelihood.DELIMITER}{choice}" for choice in choices)
+            choices = tuple(f"{scoring.DELIMITER}{choice}" for choice in choices)
             hashed = "\x1e".join((self._context(row), *choices))
         return Item(
             index=index,
@@ -299,7 +299,7 @@ class SplitTask(ABC):
         if (end := scoring.unanswered(response, {**wrong, **item.statistics})) is not None:
             return end
         try:
-            choice = loglikelihood.choose(item.choices, response.continuations)
+            choice = scoring.choose(item.choices, response.continuations)
         except ValueError as error:
             return Scored(item_result_pb2.OUTCOME_UNPARSED, "", {**wrong, **item.statistics}, f"none: {error}")
         labels = item.labels or self.labels
@@ -307,7 +307,7 @@ class SplitTask(ABC):
         statistics["correct_norm"] = self._judge(item, labels[choice.by_characters])["correct"]
         statistics["correct_bytes"] = self._judge(item, labels[choice.by_bytes])["correct"]
         statistics.update(item.statistics)
-        return Scored(item_result_pb2.OUTCOME_ANSWERED, labels[choice.best], statistics, loglikelihood.BY_SUM)
+        return Scored(item_result_pb2.OUTCOME_ANSWERED, labels[choice.best], statistics, scoring.BY_SUM)
 
     def _judge(self, item: Item, answer: str) -> dict[str, float]:
         """The statistics of an answer; an empty one is wrong."""

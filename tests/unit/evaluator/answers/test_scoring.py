@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from services.evaluator.answers.loglikelihood import Choice, choose
+from services.evaluator.answers.scoring import Choice, choose
 from services.evaluator.items.task import Continuation
 
 

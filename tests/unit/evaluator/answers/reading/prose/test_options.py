@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.evaluator.answers.reading.letter import LetterKind
-from services.evaluator.answers.reading.prose.verdicts import the_right_one, verdict
+from services.evaluator.answers.reading.prose.options import the_right_one, verdict
 from services.evaluator.answers.reading.reader import AnswerReader
 
 BIRDS = {"A": "ostrich", "B": "swift", "C": "penguin"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.evaluator.answers.reading.numerals.words import in_words
+from services.evaluator.answers.reading.numerals.forms import in_words
 
 
 @pytest.mark.parametrize(
