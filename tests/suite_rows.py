@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.evaluator.tasks.pubmedqa_test_ids import TEST_IDS
+from services.evaluator.tasks.medical import TEST_IDS
 
 Row = dict[str, Any]
 Make = Callable[[random.Random, int], Row]

@@ -12,7 +12,7 @@ from typing import Any
 
 from services.evaluator.suites import shipped
 from services.evaluator.tasks.kinds.definition import Definition
-from services.evaluator.tasks.pubmedqa_test_ids import TEST_IDS
+from services.evaluator.tasks.medical import TEST_IDS
 from tests import rows, suite_rows
 
 Row = Mapping[str, Any]

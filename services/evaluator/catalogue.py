@@ -17,7 +17,7 @@ from services.errors import InvalidRequestError
 from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.layers import Layer
 from services.evaluator.data.reader import DataMissingError, Reader
-from services.evaluator.datasets.selection import sample
+from services.evaluator.datasets.rows import sample
 from services.evaluator.items.metrics import repeated
 from services.evaluator.items.task import Task
 from services.evaluator.suites import ListedSuite, OpenSuite, TaskDeclaration, shipped

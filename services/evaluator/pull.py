@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from services.evaluator import demo
 from services.evaluator.catalogue import TaskNotFoundError
-from services.evaluator.data import hub
+from services.evaluator.data import reader
 from services.evaluator.data.reader import DataError, Origin, Source, unreachable
 from services.evaluator.suites import shipped
 from services.words import sentences
@@ -21,7 +21,7 @@ from services.words.sentences import counted
 Load = Callable[[str, str, str, str], tuple[pa.Table, str]]
 
 
-def pull(suite: str, directory: Path, report: Callable[[str], None], load: Load = hub.load) -> None:
+def pull(suite: str, directory: Path, report: Callable[[str], None], load: Load = reader.load_from_hub) -> None:
     """Writes every split that the suite's tasks read into `directory`, with one line to `report` for each. Blocking.
 
     A split that is there already, as recorded and at the wanted commit, is not fetched again, so that an interrupted
@@ -76,7 +76,7 @@ def _present(path: Path, source: Source) -> str:
 def _fetch(path: Path, source: Source, split: str, load: Load) -> Origin:
     try:
         table, commit = load(source.dataset, source.config, split, source.revision)
-    except hub.HubError as error:
+    except reader.HubError as error:
         raise unreachable(source, split, str(error)) from error
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")

@@ -19,11 +19,11 @@ from services.gateway.api import routes as api
 from services.gateway.context import Context
 from services.gateway.http import middleware
 from services.gateway.http.responses import JSONResponse, json_error
-from services.gateway.http.static import Static
 from services.gateway.openai import routes as openai
 from services.gateway.openai.errors import openai_error
 from services.gateway.pages import routes as pages
-from services.gateway.pages.layout.failure import page_error
+from services.gateway.pages.layout.login import page_error
+from services.gateway.pages.templates import Static
 
 
 def create_app(context: Context) -> Starlette:

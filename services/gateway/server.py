@@ -13,9 +13,8 @@ import uvicorn
 
 from services import bus, rpc
 from services.errors import InvalidRequestError, UnavailableError
-from services.gateway.access.auth import ClosedAccess, LocalAccess, TokenAccess, TokenCache
+from services.gateway.access.auth import ClosedAccess, LocalAccess, Sessions, TokenAccess, TokenCache
 from services.gateway.access.limits import SlidingWindow, Streams
-from services.gateway.access.sessions import Sessions
 from services.gateway.app import create_app
 from services.gateway.backend import Backend
 from services.gateway.context import Context

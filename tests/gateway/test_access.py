@@ -13,8 +13,7 @@ import pytest
 from services import bus, rpc
 from services.errors import InvalidRequestError
 from services.gateway.access import tokens
-from services.gateway.access.auth import TokenAccess, TokenCache
-from services.gateway.access.sessions import Sessions
+from services.gateway.access.auth import Sessions, TokenAccess, TokenCache
 from services.gateway.settings import Settings
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running, running

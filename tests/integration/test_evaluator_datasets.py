@@ -14,7 +14,7 @@ import pytest
 from services.bus import KIND_ITEMS, KIND_RETURNED, Datasets
 from services.evaluator.endpoints.endpoint import BASELINE, Endpoint
 from services.evaluator.make_provider import provider
-from services.evaluator.providers.pricing import list_prices
+from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.provider import Provider
 from tests.dataset_store import DATASET_ID, MemoryStore, row
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, stub_endpoint, until
@@ -245,8 +245,8 @@ async def test_a_public_service_is_charged_at_list_prices_that_its_job_keeps(nat
             other = paid()
             other.model = "of-ours"
             unknown = await rig.plan(other)
-    table = list_prices.shipped()
-    assert plan.receipt.prices == table.of("openai", official.base_url, asked.model, list_prices.today())
+    table = prices.shipped()
+    assert plan.receipt.prices == table.of("openai", official.base_url, asked.model, prices.today())
     assert plan.receipt.prices.table_digest == table.digest
     assert kept == earlier
     listed = plan.receipt.prices

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.bus import KIND_ITEMS, JobHeaders
-from services.evaluator.datasets.selection import sample
+from services.evaluator.datasets.rows import sample
 from tests.simulator.model import CallKey
 from tests.simulator.processes import SLOTS, catalogue
 from tests.simulator.streams import Stored, Stream

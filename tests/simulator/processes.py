@@ -35,7 +35,7 @@ from services.results import server as results_server
 from services.results.intake import feeds, ordered_stream
 from services.results.settings import Settings as ResultsSettings
 from services.scheduler import server as scheduler_server
-from services.scheduler.lifecycle import late_counts, maintenance
+from services.scheduler.lifecycle import end_jobs, maintenance
 from services.scheduler.nats import streams
 from services.scheduler.schedules import schedules
 from services.scheduler.settings import Limits, WebhookSettings
@@ -73,7 +73,7 @@ _LOOKS: list[tuple[Any, str, float]] = [
     (ordered_stream, "_IDLE_S", 2.5),
     (feeds, "_ROOM_CHECK_S", 5.0),
     (room, "_LOOK_EVERY_S", 5.0),
-    (late_counts, "_LOOK_S", 1.0),
+    (end_jobs, "_LOOK_S", 1.0),
     (schedules, "_TICK_S", 1.5),
     (maintenance, "_TICK_S", 1.5),
     (streams, "_LOOK_S", 0.5),

@@ -47,7 +47,6 @@ PURE = (
     "services.evaluator.answers.words",
     "services.evaluator.answers.scorers.choosing",
     "services.evaluator.datasets.rows",
-    "services.evaluator.datasets.selection",
     "services.evaluator.pacing.shares",
     "services.evaluator.provider_batches.planning",
     "services.evaluator.pacing.fair_queue",

@@ -1,31 +1,33 @@
-"""An uploaded dataset under one scoring: the task `rows`."""
+"""An uploaded dataset under one scoring, or several of which the first one ranks: the task `rows`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from services.evaluator.answers import scoring as ends
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choosing
-from services.evaluator.answers.scorers.scorer import Reply, Scorer, whole
+from services.evaluator.answers.scorers.scorer import Reply, Scorer, mean, whole
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets import rows
-from services.evaluator.datasets.further import further_scorers
-from services.evaluator.datasets.selection import Places, item_set, sample
+from services.evaluator.datasets.rows import Places, item_set, sample
 from services.evaluator.datasets.store import Shelf
 from services.evaluator.items.hashing import text_hash
+from services.evaluator.items.metrics import ACCURACY, beside
 from services.evaluator.items.task import Item, Response, Scored, Task
 from services.words import chat
+from services.words.scorers import prefixes
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.content_pb2 import ToolCall
 from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring
+from touchstone.v1.suite_pb2 import MetricSpec
 
 T = TypeVar("T")
 
@@ -206,3 +208,45 @@ class DatasetTask:
 
 AnyTask = Task | DatasetTask
 """The content of calls and scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherScorer:
+    """`prefix` begins the names of its metrics and statistics, as in "json_schema.correct". `field` is where its
+    references are, as in `rows.right_answers`."""
+
+    scorer: Scorer
+    prefix: str
+    field: str
+
+    @property
+    def metrics(self) -> Iterator[MetricSpec]:
+        """Each is a mean, also where the first scorer's would count predictions."""
+        for metric in self.scorer.metrics:
+            statistic = "correct" if metric.metric == ACCURACY.metric else metric.statistic
+            yield beside(mean(f"{self.prefix}{metric.metric}", f"{self.prefix}{statistic}"))
+
+    def answers(self, row: DatasetRow) -> tuple[str, ...]:
+        """The row's right answers. Raises ValueError with a clause that continues after the row's name, also for a row
+        without any: a mean over other rows than the first scorer's could not be set against it."""
+        found = rows.right_answers(row, self.field, self.scorer)
+        if not found:
+            raise ValueError("has no reference")
+        return found
+
+    def judge(self, reply: Reply | None, answers: Sequence[str]) -> dict[str, float]:
+        """The statistics of a reply, or of an answer without one. Those of single fields are the first scorer's only:
+        they would make up most of a stored answer."""
+        scorer = self.scorer
+        found = scorer.read(reply).answer if reply is not None else ""
+        judged = scorer.judge(found, answers) if found else scorer.missed(answers)
+        return {f"{self.prefix}{name}": judged[name] for name in scorer.statistics}
+
+
+def further_scorers(scorings: Sequence[Scoring], own: Scoring, reading: Layer | None) -> tuple[FurtherScorer, ...]:
+    """`own` is the dataset's scoring, `reading` as in `choosing.scorer`. Raises InvalidRequestError for a scoring that
+    cannot be used."""
+    return tuple(
+        FurtherScorer(choosing.scorer(scoring, reading), prefix, rows.field_of(scoring, own))
+        for scoring, prefix in zip(scorings, prefixes(scorings), strict=True)
+    )

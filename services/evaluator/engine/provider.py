@@ -19,7 +19,7 @@ from services.evaluator.endpoints.model_files import ModelFiles
 from services.evaluator.engine.host import Engine, EngineHost
 from services.evaluator.items.task import Response
 from services.evaluator.providers.openai.relay import Relay, Relayed, RelayingProvider
-from services.evaluator.providers.protocol import model_size
+from services.evaluator.providers.protocol import capabilities
 from services.evaluator.providers.protocol.capabilities import complete
 from services.evaluator.providers.protocol.provider import Listing, Provider, ProviderError, Request
 from touchstone.v1 import endpoint_pb2
@@ -98,7 +98,7 @@ class EngineProvider:
         model = self._options.model(name)
         if self._endpoint.max_model_b and model is not None and self.resident_model != name:
             size = (await self._model(model)).parameters_b
-            model_size.refuse_larger(self._endpoint.name, name, size, self._endpoint.max_model_b)
+            capabilities.refuse_larger(self._endpoint.name, name, size, self._endpoint.max_model_b)
 
     async def _model(self, model: EngineModel) -> endpoint_pb2.Model:
         files = await asyncio.to_thread(self._look, model)
@@ -107,7 +107,7 @@ class EngineProvider:
             endpoint_pb2.Model(
                 model=model.name,
                 digest=files.digest,
-                parameters_b=files.parameters_b or model_size.parameters_b(f"{model.name} {model.path}"),
+                parameters_b=files.parameters_b or capabilities.parameters_b(f"{model.name} {model.path}"),
                 quantization=files.weights,
                 disk_bytes=files.disk_bytes,
                 memory_bytes=round(model.memory_gb * 1e9),

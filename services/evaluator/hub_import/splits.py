@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from services.bus import Split
 from services.errors import InvalidRequestError, NotFoundError, UnavailableError
 from services.evaluator import demo
-from services.evaluator.data import hub
+from services.evaluator.data import reader
 from services.evaluator.data.reader import Origin, as_dicts
 from services.words import sentences
 from touchstone.v1.dataset_service_pb2 import CreateHubDatasetRequest
@@ -43,7 +43,7 @@ _REVISION = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_./-]{0,99})?")
 class SplitReader:
     """`data_dir` is the mirror's root or None."""
 
-    def __init__(self, data_dir: Path | None, load: Load = hub.load) -> None:
+    def __init__(self, data_dir: Path | None, load: Load = reader.load_from_hub) -> None:
         self._data_dir = data_dir
         self._load = load
 
@@ -69,7 +69,7 @@ class SplitReader:
             raise NotFoundError(f"{source.dataset} is a local folder. Name a data set on the Hub, such as cais/mmlu.")
         try:
             table, commit = self._load(source.dataset, source.config, source.split, source.revision)
-        except hub.HubError as error:
+        except reader.HubError as error:
             raise _not_given(source, error) from error
         return commit, of_table(table, limit)
 
@@ -130,7 +130,7 @@ def _require(source: DataSource, *known: str) -> None:
         )
 
 
-def _not_given(source: DataSource, error: hub.HubError) -> NotFoundError | UnavailableError:
+def _not_given(source: DataSource, error: reader.HubError) -> NotFoundError | UnavailableError:
     # Imported here, like `datasets`, which has already imported it.
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from services.evaluator.data import hub
+from services.evaluator.data import reader
 from services.evaluator.data.reader import DataError, DataMissingError, Source, unreachable
 
 
@@ -69,8 +69,8 @@ class Place:
         from datasets.table import InMemoryTable
 
         try:
-            table, commit = hub.load(self.source.dataset, self.hub_config or "", split, "")
-        except hub.HubError as error:
+            table, commit = reader.load_from_hub(self.source.dataset, self.hub_config or "", split, "")
+        except reader.HubError as error:
             raise unreachable(self.source, split, str(error)) from error
         return Dataset(InMemoryTable(table)), commit
 

@@ -32,7 +32,7 @@ from services.evaluator.plugins.contract import NotHereError, PluginError
 from services.evaluator.provider_batches import planning as batches
 from services.evaluator.providers import baseline
 from services.evaluator.providers.pricing import prices
-from services.evaluator.providers.protocol import model_size
+from services.evaluator.providers.protocol import capabilities
 from services.evaluator.providers.protocol.provider import ProviderError, no_loglikelihood
 from services.evaluator.settings import Settings
 from services.evaluator.storing import until_stored
@@ -254,8 +254,8 @@ class Planner:
         model = named(endpoint.models, spec.model)
         if model is None:
             raise InvalidRequestError(no_model(endpoint, spec.model), "model")
-        size = model.parameters_b or model_size.parameters_b(model.model)
-        model_size.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
+        size = model.parameters_b or capabilities.parameters_b(model.model)
+        capabilities.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
         return model
 
 

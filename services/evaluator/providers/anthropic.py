@@ -11,7 +11,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
 from services.evaluator.providers import anthropic_wire
 from services.evaluator.providers.pricing import prices
-from services.evaluator.providers.protocol import capabilities, failures, model_size
+from services.evaluator.providers.protocol import capabilities, failures
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.protocol.sampling import Beside, Preparations, extra
 from services.evaluator.providers.protocol.transport import Reply, Transport
@@ -61,7 +61,7 @@ class AnthropicProvider:
     async def generate(self, request: Request) -> Response:
         endpoint, model = self._endpoint, request.model
         failures.require_key(self._endpoint)
-        model_size.refuse_larger(endpoint.name, model, model_size.known_b(endpoint, model), endpoint.max_model_b)
+        capabilities.refuse_larger(endpoint.name, model, capabilities.known_b(endpoint, model), endpoint.max_model_b)
         beside = await self._preparations.of(request)
         body = {"model": model, **anthropic_wire.prompt(request.item.messages), **beside.fields}
         if request.stream:

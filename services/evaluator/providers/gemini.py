@@ -13,7 +13,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
 from services.evaluator.providers import gemini_wire
 from services.evaluator.providers.pricing import prices
-from services.evaluator.providers.protocol import capabilities, failures, model_size
+from services.evaluator.providers.protocol import capabilities, failures
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.protocol.sampling import Preparations, extra
 from services.evaluator.providers.protocol.transport import Reply, Transport
@@ -74,7 +74,7 @@ class GeminiProvider:
         """The body of a request, and the part of it that is recorded. Raises ProviderError."""
         endpoint, model = self._endpoint, request.model
         failures.require_key(self._endpoint)
-        model_size.refuse_larger(endpoint.name, model, model_size.known_b(endpoint, model), endpoint.max_model_b)
+        capabilities.refuse_larger(endpoint.name, model, capabilities.known_b(endpoint, model), endpoint.max_model_b)
         beside = await self._preparations.of(request)
         return {**gemini_wire.prompt(request.item.messages, model), **beside.fields}, beside.json
 
@@ -180,6 +180,6 @@ def _model(entry: dict[str, Any]) -> endpoint_pb2.Model | None:
         return None
     return endpoint_pb2.Model(
         model=name,
-        parameters_b=model_size.parameters_b(name),
+        parameters_b=capabilities.parameters_b(name),
         context_length=count(entry, "inputTokenLimit", 2**31 - 1),
     )

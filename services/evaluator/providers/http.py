@@ -19,7 +19,7 @@ from services.evaluator.endpoints.jsonpath import JsonPath, NotFoundThereError
 from services.evaluator.items.task import Item, Message, Response
 from services.evaluator.providers.openai.wire import chat_messages
 from services.evaluator.providers.pricing import prices
-from services.evaluator.providers.protocol import capabilities, common_form, failures, model_size
+from services.evaluator.providers.protocol import capabilities, common_form, failures
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.protocol.sampling import extra, recorded
 from services.evaluator.providers.protocol.transport import Reply, Transport
@@ -50,7 +50,7 @@ class HttpProvider:
         """The configured names, else the endpoint's own. Makes no call: an application has no listing."""
         failures.require_key(self._endpoint)
         names = self._endpoint.models or (self._endpoint.name,)
-        models = (endpoint_pb2.Model(model=name, parameters_b=model_size.parameters_b(name)) for name in names)
+        models = (endpoint_pb2.Model(model=name, parameters_b=capabilities.parameters_b(name)) for name in names)
         return Listing(tuple(capabilities.complete(self._endpoint, model) for model in models))
 
     async def generate(self, request: Request) -> Response:
@@ -58,8 +58,8 @@ class HttpProvider:
         failures.require_key(self._endpoint)
         if request.model not in (endpoint.models or (endpoint.name,)):
             raise failures.no_model(endpoint, request.model)
-        size = model_size.known_b(endpoint, request.model)
-        model_size.refuse_larger(endpoint.name, request.model, size, endpoint.max_model_b)
+        size = capabilities.known_b(endpoint, request.model)
+        capabilities.refuse_larger(endpoint.name, request.model, size, endpoint.max_model_b)
         values = self._sampling(request)
         body = options.filled(values | self._question(request.item, request.model))
         beside = options.filled(values | {name: f"{{{name}}}" for name in _PROMPT})

@@ -22,7 +22,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
 from services.evaluator.providers import ollama_wire
 from services.evaluator.providers.pricing import prices
-from services.evaluator.providers.protocol import capabilities, failures, model_size
+from services.evaluator.providers.protocol import capabilities, failures
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.protocol.sampling import Preparations, extra
 from services.evaluator.providers.protocol.transport import Reply, Transport
@@ -69,8 +69,8 @@ class OllamaProvider:
         if not self._endpoint.configured:
             raise ProviderError(self._endpoint.unusable, fatal=True)
         known = await self._known(model)
-        size = (known.parameters_b if known is not None else 0.0) or model_size.known_b(self._endpoint, model)
-        model_size.refuse_larger(self._endpoint.name, model, size, self._endpoint.max_model_b)
+        size = (known.parameters_b if known is not None else 0.0) or capabilities.known_b(self._endpoint, model)
+        capabilities.refuse_larger(self._endpoint.name, model, size, self._endpoint.max_model_b)
         beside = await self._preparations.of(request)
         body = {"model": model, "messages": ollama_wire.messages(request.item.messages), **beside.fields}
         if request.stream:
@@ -185,7 +185,7 @@ class OllamaProvider:
             lengths = (count(info, key, 2**31 - 1) for key in info if key.endswith(".context_length"))
             model.context_length = model.context_length or max(lengths, default=0)
             counted = count(info, "general.parameter_count")
-            model.parameters_b = model.parameters_b or model_size.billions(counted)
+            model.parameters_b = model.parameters_b or capabilities.billions(counted)
 
     def _failure(self, reply: Reply, model: str) -> ProviderError:
         endpoint, status, said = self._endpoint, reply.status, reply.error_text

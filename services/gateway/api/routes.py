@@ -12,8 +12,8 @@ from services.gateway.api.boards.compare import COMPARE
 from services.gateway.api.boards.configurations import CONFIGURATIONS, MARK, NAME
 from services.gateway.api.boards.leaderboard import BOARD
 from services.gateway.api.boards.overview import OVERVIEW, TRENDS
+from services.gateway.api.dataset_runs.body import BENCHMARKS, SHOW_BENCHMARK
 from services.gateway.api.dataset_runs.estimates import ESTIMATE, PILOT
-from services.gateway.api.dataset_runs.listing import BENCHMARKS, SHOW_BENCHMARK
 from services.gateway.api.dataset_runs.rows import BENCHMARK_RESULTS
 from services.gateway.api.dataset_runs.run import CANCEL_BENCHMARK, RESCORE_BENCHMARK, RETRY_BENCHMARK, RUN_BENCHMARK
 from services.gateway.api.datasets.listing import DATASET_ROWS, DATASETS, DELETE_DATASET, SHOW_DATASET

@@ -25,7 +25,7 @@ from services.gateway.openai import objects
 from services.gateway.openai.batches import all_batches, request_id
 from services.gateway.openai.objects import CHAT
 from services.gateway.reads import jobs
-from services.gateway.uploads import form
+from services.gateway.uploads import body
 from services.gateway.uploads.body import chunks, store
 from services.words import chat, sentences
 from services.words.enums import LAST_ASSISTANT
@@ -51,13 +51,13 @@ async def create(call: Call) -> JSONResponse:
     settings = call.ctx.settings
     with call.ctx.uploads.slot(call.caller.user):
         arriving = chunks(call.request, settings.upload_max_bytes, settings.upload_idle_s)
-        sent = form.Form(arriving, form.boundary(kind), (*_OPENAI_FIELDS, "last_assistant"), late=_OPENAI_FIELDS)
+        sent = body.Form(arriving, body.boundary(kind), (*_OPENAI_FIELDS, "last_assistant"), late=_OPENAI_FIELDS)
         fields = await sent.fields()
         last = fields.get("last_assistant", "")
         if last and last not in LAST_ASSISTANT:
             raise InvalidRequestError(f"last_assistant must be one of: {', '.join(LAST_ASSISTANT)}.", "last_assistant")
         options = dataset_pb2.DatasetOptions(
-            name=form.clean_name(sent.file_name or "", "batch.jsonl"),
+            name=body.clean_name(sent.file_name or "", "batch.jsonl"),
             format=dataset_pb2.Dataset.FORMAT_BATCH,
             is_file=True,
             last_assistant=LAST_ASSISTANT[last] if last else None,
@@ -79,7 +79,7 @@ async def create(call: Call) -> JSONResponse:
     return JSONResponse(objects.input_file(stored))
 
 
-async def _checked(sent: form.Form) -> AsyncIterator[bytes]:
+async def _checked(sent: body.Form) -> AsyncIterator[bytes]:
     """The file. Clients send its purpose before or after it; a wrong one ends the upload, and nothing is stored."""
     _check(sent.given, whole=False)
     async for piece in sent.file():

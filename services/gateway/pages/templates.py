@@ -1,10 +1,20 @@
-"""The template environment: autoescaped, strict about unknown names, with the product's filters."""
+"""The template environment: autoescaped, strict about unknown names, with the product's filters.
+
+Templates address static files with a hash of their content, so that browsers may keep them.
+"""
 
 from __future__ import annotations
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+import hashlib
+from functools import lru_cache
+from pathlib import Path
 
-from services.gateway.http.static import ROOT, static_url
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+import web
 from services.gateway.pages.display import charts, formatting
 from services.gateway.pages.display.work_words import dataset_of, is_scored, scorings_words, work_of
 from services.gateway.pages.items import conditions
@@ -18,6 +28,35 @@ from services.words.jobs import is_finished, is_rescore, status_of
 from services.words.sampling import PARAMETERS
 from services.words.scorers import OPTIONS, SCORERS
 from touchstone.v1 import endpoint_pb2, job_pb2
+
+ROOT = Path(web.__file__).parent
+STATIC = ROOT / "static"
+
+
+class Static(StaticFiles):
+    """`web/static`; a request that names the content's hash may be cached for ever."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=STATIC)
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        if response.status_code == 200 and b"v=" in scope["query_string"]:
+            response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        else:
+            response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def static_url(name: str) -> str:
+    """The address of a static file, with its hash."""
+    path = STATIC / name
+    return f"/static/{name}?v={_digest(path, path.stat().st_mtime_ns)}"
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path, _changed: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
 def environment() -> Environment:

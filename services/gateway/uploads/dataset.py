@@ -15,7 +15,7 @@ from services.gateway.access.auth import CSRF_FIELD, CSRF_HEADER, require_csrf
 from services.gateway.fields import scoring
 from services.gateway.fields.checks import integer, one_of, text
 from services.gateway.fields.query import Parameter, values_of
-from services.gateway.uploads import form
+from services.gateway.uploads import body
 from services.gateway.uploads.body import chunks, preview, store
 from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
 from services.words.fields import INT64_MAX
@@ -86,17 +86,17 @@ async def _sent(request: Request) -> AsyncIterator[tuple[dataset_pb2.DatasetOpti
     kind = request.headers.get("content-type", "")
     media = kind.partition(";")[0].strip().lower()
     if media != MULTIPART and media not in RAW:
-        kinds = f"{MULTIPART} with a part {form.FILE!r}, or the file itself as {', '.join(RAW)}"
+        kinds = f"{MULTIPART} with a part {body.FILE!r}, or the file itself as {', '.join(RAW)}"
         raise HTTPException(415, f"The body's type is {media[:80]!r}. Send {kinds}.")
     given = {name: value for name, value in request.query_params.items() if value}
     with ctx.uploads.slot(user.user):
         arriving = chunks(request, settings.upload_max_bytes, settings.upload_idle_s)
         if media == MULTIPART:
-            sent = form.Form(arriving, form.boundary(kind), _KNOWN, (CSRF_FIELD,))
+            sent = body.Form(arriving, body.boundary(kind), _KNOWN, (CSRF_FIELD,))
             fields = await sent.fields()
             _require_own(request, fields.pop(CSRF_FIELD, ""))
             values = values_of(_together(given, fields), OPTIONS)
-            options = _options(values, form.clean_name(sent.file_name or "", "dataset.jsonl"))
+            options = _options(values, body.clean_name(sent.file_name or "", "dataset.jsonl"))
             yield options, sent.file(), values["request_id"] or ""
             return
         _require_own(request, "")

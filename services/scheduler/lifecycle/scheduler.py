@@ -13,10 +13,9 @@ from services.scheduler.jobs import budget, queue
 from services.scheduler.jobs.fleet import Capacity, route
 from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
 from services.scheduler.jobs.progress_text import budget_used_up
+from services.scheduler.lifecycle.end_jobs import Sealing, Settling
 from services.scheduler.lifecycle.job_registry import JobRegistry
-from services.scheduler.lifecycle.late_counts import Settling
 from services.scheduler.lifecycle.maintenance import Upkeep
-from services.scheduler.lifecycle.seal_jobs import Sealing
 from services.scheduler.lifecycle.start_jobs import Starting
 from services.scheduler.ports import Results
 from services.words.jobs import LIVE

@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 from services import bus
 from services.bus import heed_cancel
 from services.scheduler.jobs.job import Job
-from services.scheduler.nats.errors import ends_leadership
+from services.scheduler.nats.lease import ends_leadership
 from services.scheduler.ports import Change, LeadershipLostError
 from touchstone.v1 import job_pb2, job_record_pb2, schedule_pb2
 

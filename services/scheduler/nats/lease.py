@@ -1,7 +1,9 @@
-"""Which scheduler leads. The lease keeps two from flapping; the epoch keeps a stale one from writing.
+"""Which scheduler leads, and what NATS's failures mean for it.
 
-A lease alone does not guarantee mutual exclusion: its holder may be paused and wake up late. So every write to the JOBS
-bucket expects the epoch key as this leader wrote it.
+The lease keeps two from flapping; the epoch keeps a stale one from writing. A lease alone does not guarantee mutual
+exclusion: its holder may be paused and wake up late. So every write to the JOBS bucket expects the epoch key as this
+leader wrote it. After a failed write, a leader no longer knows what is stored and starts over; for other callers,
+another try may help.
 """
 
 from __future__ import annotations
@@ -9,13 +11,37 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import nats.errors
 import nats.js.errors
 
 from services import bus
 from services.bus import heed_cancel
+from services.errors import UnavailableError
 from services.scheduler.ports import LeadershipLostError
+
+
+@contextmanager
+def ends_leadership(what: str) -> Iterator[None]:
+    """Turns errors of NATS inside the block into LeadershipLostError."""
+    try:
+        yield
+    except (nats.errors.Error, nats.js.errors.Error) as error:
+        raise LeadershipLostError(f"{what}: {error or type(error).__name__}") from error
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Turns errors of NATS inside the block into UnavailableError."""
+    try:
+        yield
+    except (nats.errors.Error, nats.js.errors.Error) as error:
+        raise UnavailableError(
+            f"NATS does not answer ({error or type(error).__name__}). Try again in a moment."
+        ) from error
+
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from nats.js import api
 
 from services import bus
 from services.bus import heed_cancel
-from services.scheduler.nats.errors import ends_leadership
-from services.scheduler.nats.lease import Lease
+from services.scheduler.nats.lease import Lease, ends_leadership
 from services.scheduler.ports import LeadershipLostError, Told
 from touchstone.v1 import unit_pb2
 

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from services import bus
 from services.errors import InvalidRequestError, UnavailableError
-from services.scheduler.nats.errors import silent
+from services.scheduler.nats.lease import silent
 from services.words import sentences
 from touchstone.v1 import scheduler_service_pb2 as pb
 

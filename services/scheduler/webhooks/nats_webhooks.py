@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 from services import bus
 from services.bus import heed_cancel
 from services.errors import UnavailableError
-from services.scheduler.nats.errors import silent
+from services.scheduler.nats.lease import silent
 from touchstone.v1 import job_pb2, webhook_pb2
 
 _KEY = "key"

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from services.evaluator.catalogue import Catalogue, TaskNotFoundError
-from services.evaluator.data import hub
+from services.evaluator.data import reader
 from services.evaluator.data.reader import DataError, DataMissingError, Reader, Source
 from services.evaluator.pull import pull
 from services.evaluator.suites import shipped
@@ -30,7 +30,7 @@ class FakeHub:
     def __call__(self, dataset: str, config: str, split: str, revision: str) -> tuple[pa.Table, str]:
         self.asked.append(f"{config}/{split}")
         if f"{config}/{split}" in self.silent:
-            raise hub.HubError("the Hugging Face Hub did not answer within 8 s")
+            raise reader.HubError("the Hugging Face Hub did not answer within 8 s")
         rows = suite_rows.rows(dataset, config, split, 6)
         return pa.Table.from_pylist(rows).replace_schema_metadata({"huggingface": "{}"}), revision or "f" * 40
 

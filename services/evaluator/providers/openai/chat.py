@@ -25,7 +25,7 @@ from services.evaluator.providers.openai import wire as openai_wire
 from services.evaluator.providers.openai.loglikelihood import LogLikelihoods
 from services.evaluator.providers.openai.relay import Relay, Relayed
 from services.evaluator.providers.pricing import prices
-from services.evaluator.providers.protocol import capabilities, failures, model_size, usage
+from services.evaluator.providers.protocol import capabilities, failures, usage
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.evaluator.providers.protocol.sampling import Preparations, extra
 from services.evaluator.providers.protocol.transport import Reply, Transport
@@ -185,8 +185,8 @@ class OpenAIProvider:
             return
         await self._ensure_listed()
         known = (self._listed or {}).get(model)
-        size = known.parameters_b if known is not None else model_size.parameters_b(model)
-        model_size.refuse_larger(self._endpoint.name, model, size, self._endpoint.max_model_b)
+        size = known.parameters_b if known is not None else capabilities.parameters_b(model)
+        capabilities.refuse_larger(self._endpoint.name, model, size, self._endpoint.max_model_b)
 
     async def _ensure_listed(self) -> None:
         if self._listed is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Message, Response
-from services.evaluator.providers.protocol import common_form, failures, model_size
+from services.evaluator.providers.protocol import capabilities, common_form, failures
 from services.evaluator.providers.protocol.events import Fold, Texts, kept, members
 from services.evaluator.providers.protocol.transport import Reply
 from services.evaluator.providers.protocol.usage import (
@@ -167,7 +167,7 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
     lengths += [count(meta, key, _MOST_LENGTH) for key in ("n_ctx", "n_ctx_train")]
     found = endpoint_pb2.Model(
         model=name,
-        parameters_b=model_size.billions(count(meta, "n_params")) or model_size.parameters_b(name),
+        parameters_b=capabilities.billions(count(meta, "n_params")) or capabilities.parameters_b(name),
         disk_bytes=count(meta, "size"),
         context_length=next(filter(None, lengths), 0),
     )

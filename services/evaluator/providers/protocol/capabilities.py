@@ -1,15 +1,4 @@
-"""What a model supports, and the parameters that are therefore sent. Pure.
-
-Three sources, of which the later wins: the table here of kinds and model families, the endpoint's listing, the
-endpoints file. The table is small on purpose: it holds what makes a call fail or a score meaningless when it is
-unknown. It dates from 2026-11-20; the endpoints file corrects it for later models.
-
-The policy, where a job leaves a parameter open: temperature 0, so that a score can be repeated, except where the
-model's maker advises against it or refuses it, where several answers per item are requested (k equal answers measure
-nothing), and where the job sets top_p, top_k or min_p, which mean nothing at 0, or samples by its further fields. There
-the provider's default applies. Other absent parameters are not sent. A parameter that the model refuses fails the job:
-every recorded parameter has been sent.
-"""
+"""What a model is and supports: its size, its capabilities, and the parameters that are therefore sent. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from services import further_fields
+from services import further_fields, numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.provider import ProviderError
@@ -26,6 +15,40 @@ from services.evaluator.providers.protocol.sampling import extra, recorded
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import endpoint_pb2, job_pb2
 from touchstone.v1.endpoint_pb2 import Capabilities
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
+
+
+def parameters_b(text: str) -> float:
+    """Billions of parameters in "7.6B", "qwen2.5:7b", "8x7b" or "smollm-135M-instruct"; 0 when it does not say."""
+    sizes = []
+    for experts, number, unit in _SIZE.findall(text):
+        billions = float(number) * float(experts or 1)
+        sizes.append(numbers.real(billions if unit in "bB" else billions / 1000, 0.0, numbers.MOST_PARAMETERS_B))
+    return max(filter(None, sizes), default=0.0)
+
+
+def billions(parameters: int) -> float:
+    """Billions in a count of parameters; 0 for an impossible count."""
+    return numbers.real(round(parameters / 1e9, 3), 0.0, numbers.MOST_PARAMETERS_B) or 0.0
+
+
+def known_b(endpoint: Endpoint, model: str) -> float:
+    """What the endpoints file or the name says; 0 when neither does."""
+    entry = endpoint.entry(model)
+    return (entry.parameters_b if entry is not None else 0.0) or parameters_b(model)
+
+
+def refuse_larger(endpoint: str, model: str, size_b: float, max_model_b: float) -> None:
+    """Raises a fatal ProviderError when the model is larger than the endpoint takes; an unknown size passes."""
+    if max_model_b and size_b > max_model_b:
+        raise ProviderError(
+            f"{model} has {size_b:g} billion parameters; {endpoint} takes at most {max_model_b:g}. "
+            "Choose a smaller model or raise max_model_b.",
+            fatal=True,
+            status=400,
+        )
+
 
 _SAMPLING = [name for name in PARAMETERS if name not in ("max_tokens", "context_length", "seed")]
 _NO_LOGLIKELIHOOD = ("ollama", "grok", "gemini", "anthropic", "http", "baseline")

@@ -12,7 +12,7 @@ from services.gateway.fields import scoring
 from services.gateway.fields.checks import Field, integer, record, text
 from services.gateway.fields.schema import STRING, Schema, about
 from services.gateway.http.responses import JSONResponse
-from services.gateway.uploads import form
+from services.gateway.uploads.body import FILE
 from services.gateway.uploads.dataset import (
     LAST,
     LAST_ABOUT,
@@ -47,8 +47,8 @@ _FILE: Schema = {"type": "string", "format": "binary"}
 _FORM: Schema = {
     "type": "object",
     "properties": {one.name: about(one.schema, one.about) for one in OPTIONS}
-    | {form.FILE: about(STRING | {"format": "binary"}, "The file. It must be the last part.")},
-    "required": [form.FILE],
+    | {FILE: about(STRING | {"format": "binary"}, "The file. It must be the last part.")},
+    "required": [FILE],
     "additionalProperties": False,
 }
 UPLOAD = Endpoint(

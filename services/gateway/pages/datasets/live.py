@@ -13,7 +13,7 @@ from starlette.requests import Request
 from services.errors import TouchstoneError
 from services.gateway import context
 from services.gateway.fields.job import PILOT_LABEL
-from services.gateway.pages.jobs.job_rows import JobRow, job_rows
+from services.gateway.pages.jobs.history import JobRow, job_rows
 from services.gateway.reads import jobs
 from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2

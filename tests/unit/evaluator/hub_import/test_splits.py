@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from services.errors import InvalidRequestError, NotFoundError, UnavailableError
-from services.evaluator.data.hub import HubError
-from services.evaluator.data.reader import Origin
+from services.evaluator.data.reader import HubError, Origin
 from services.evaluator.hub_import.splits import SplitReader
 from tests.unit.evaluator import hub_stub
 from tests.unit.evaluator.hub_import.made import COMMIT, LINES, giving, opened, request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.evaluator.datasets.selection import item_set, sample
+from services.evaluator.datasets.rows import item_set, sample
 
 
 def test_samples_are_nested_and_fixed_by_their_seed() -> None:

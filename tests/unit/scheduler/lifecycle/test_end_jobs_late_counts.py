@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.errors import TouchstoneError
-from services.scheduler.lifecycle import late_counts
+from services.scheduler.lifecycle import end_jobs
 from tests.unit.scheduler.fakes import ALICE, World, evaluator
 from touchstone.v1 import job_pb2
 
@@ -107,6 +107,6 @@ async def test_results_is_asked_again_when_it_fails_at_a_job(world: World, monke
         return await tell(job_id)
 
     monkeypatch.setattr(world.results, "job", fail_twice)
-    monkeypatch.setattr(late_counts, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(end_jobs, "_PAUSE_S", 0.01)
     await settled(world, job, 8)
     assert tries >= 3

@@ -7,7 +7,7 @@ import pytest
 from services.errors import InvalidRequestError
 from services.evaluator.answers.scorers.choosing import canonical
 from services.evaluator.data.reader import DataError
-from services.evaluator.datasets.selection import item_set
+from services.evaluator.datasets.rows import item_set
 from services.evaluator.items.metrics import beside
 from services.evaluator.items.task import Response
 from tests.dataset_store import row

@@ -10,7 +10,7 @@ import pytest
 
 from services.evaluator.endpoints.endpoint import Endpoint, ModelEntry
 from services.evaluator.endpoints.kinds import KINDS
-from services.evaluator.providers.pricing import list_prices, prices
+from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.capabilities import complete
 from tests.unit.evaluator.providers.pricing.priced import LISTED, OFFICIAL, OWN
 from touchstone.v1.endpoint_pb2 import Model, Prices
@@ -38,8 +38,8 @@ def source(endpoint: Endpoint, model: str = LISTED, listed: Model | None = None)
 
 
 def test_the_shipped_table_is_dated_and_told_by_its_digest() -> None:
-    table = list_prices.shipped()
-    assert table.digest == hashlib.sha256(list_prices.FILE.read_bytes()).hexdigest()
+    table = prices.shipped()
+    assert table.digest == hashlib.sha256(prices.FILE.read_bytes()).hexdigest()
     for (kind, host, model), price in table.by_model.items():
         assert kind in KINDS
         assert host
@@ -92,7 +92,7 @@ def test_other_models_other_hosts_and_those_that_decline_have_no_list_price(endp
 
 
 def test_a_price_ends_on_its_last_day() -> None:
-    table = list_prices.read(TABLE.encode())
+    table = prices.read(TABLE.encode())
     assert table.of("openai", OFFICIAL.base_url, "m-2026", date(2026, 12, 31)) is not None
     assert table.of("openai", OFFICIAL.base_url, "m-2026", date(2027, 1, 1)) is None
 
@@ -121,8 +121,8 @@ def test_a_price_ends_on_its_last_day() -> None:
 )
 def test_a_table_that_cannot_be_is_refused_with_its_place(old: str, new: str, said: str) -> None:
     with pytest.raises(ValueError, match=r"list prices of api\.openai\.com.*" + said):
-        list_prices.read(TABLE.replace(old, new, 1).encode())
+        prices.read(TABLE.replace(old, new, 1).encode())
 
 
 def test_the_digest_is_that_of_the_whole_file() -> None:
-    assert list_prices.read(TABLE.encode()).digest != list_prices.read((TABLE + "# later\n").encode()).digest
+    assert prices.read(TABLE.encode()).digest != prices.read((TABLE + "# later\n").encode()).digest

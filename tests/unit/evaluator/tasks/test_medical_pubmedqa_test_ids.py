@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.tasks.pubmedqa_test_ids import TEST_IDS
+from services.evaluator.tasks.medical import TEST_IDS
 from tests.unit.evaluator import every_task
 from tests.unit.evaluator.tasks.tasks import GENERATE
 

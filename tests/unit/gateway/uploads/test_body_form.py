@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from services.errors import InvalidRequestError
-from services.gateway.uploads import form
+from services.gateway.uploads import body
 from tests.unit.gateway.uploads.forms import pieces
 
 KNOWN = ("scorer", "template")
@@ -26,7 +26,7 @@ END = b"--xyz--\r\n"
 
 
 async def read(data: bytes, cuts: Sequence[int] = ()) -> tuple[dict[str, str], str | None, bytes]:
-    sent = form.Form(pieces(data, cuts), form.boundary(TYPE), KNOWN)
+    sent = body.Form(pieces(data, cuts), body.boundary(TYPE), KNOWN)
     fields = await sent.fields()
     return fields, sent.file_name, b"".join([piece async for piece in sent.file()])
 
@@ -54,7 +54,7 @@ async def test_a_file_may_have_no_name_and_the_end_may_be_followed_by_anything()
 @given(st.lists(st.integers(0, 10**6), max_size=40))
 async def test_fields_that_may_come_late_are_given_after_the_file(cuts: list[int]) -> None:
     data = part("scorer", b"x") + part("file", b"{}", file_name="a") + part("template", b"y") + END
-    sent = form.Form(pieces(data, cuts), form.boundary(TYPE), KNOWN, late=("template",))
+    sent = body.Form(pieces(data, cuts), body.boundary(TYPE), KNOWN, late=("template",))
     assert await sent.fields() == {"scorer": "x"}
     assert [piece async for piece in sent.file()]
     assert sent.given == {"scorer": "x", "template": "y"}
@@ -74,7 +74,7 @@ FILE = part("file", b"{}", file_name="a")
     ],
 )
 async def test_late_fields_are_refused_like_early_ones(data: bytes, reason: str) -> None:
-    sent = form.Form(pieces(data), form.boundary(TYPE), KNOWN, late=("scorer",))
+    sent = body.Form(pieces(data), body.boundary(TYPE), KNOWN, late=("scorer",))
     await sent.fields()
     with pytest.raises(InvalidRequestError) as refused:
         [piece async for piece in sent.file()]
@@ -90,7 +90,7 @@ REFUSED = [
     (part("nope", b"x") + FILE + END, "'nope' is not a field of this form. Its fields: scorer, template, file."),
     (part("scorer", b"x") + part("scorer", b"y") + FILE + END, "scorer is given more than once. Give it once."),
     (part("scorer", b"\xff") + FILE + END, "scorer is not UTF-8."),
-    (part("template", b"x" * (form.MOST_FIELD_BYTES + 1)) + FILE + END, "template has more than 131,072 bytes."),
+    (part("template", b"x" * (body.MOST_FIELD_BYTES + 1)) + FILE + END, "template has more than 131,072 bytes."),
     (FILE, "The form ends before its last boundary. Send it again completely."),
     (FILE[:-10], "The form ends before its last boundary."),
     (part("file", b"x" * 1000)[:500], "The form ends before its last boundary."),
@@ -110,7 +110,7 @@ REFUSED = [
 
 async def test_a_field_that_is_not_told_of_may_come() -> None:
     for name in ("csrf", "nope"):
-        sent = form.Form(pieces(part(name, b"x") + FILE + END), form.boundary(TYPE), KNOWN, ("csrf",))
+        sent = body.Form(pieces(part(name, b"x") + FILE + END), body.boundary(TYPE), KNOWN, ("csrf",))
         if name == "csrf":
             assert await sent.fields() == {"csrf": "x"}
             continue
@@ -129,9 +129,9 @@ async def test_what_is_no_such_form_is_refused_with_what_to_do(data: bytes, word
 def test_a_type_without_a_boundary_is_refused() -> None:
     for kind in ("multipart/form-data", "multipart/form-data; boundary=", 'multipart/form-data; boundary=""'):
         with pytest.raises(InvalidRequestError, match="names no boundary"):
-            form.boundary(kind)
+            body.boundary(kind)
     with pytest.raises(InvalidRequestError, match="too long"):
-        form.Form(pieces(b""), b"x" * 300, KNOWN)
+        body.Form(pieces(b""), b"x" * 300, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_a_type_without_a_boundary_is_refused() -> None:
     ],
 )
 def test_a_files_name_is_shown_without_folders_and_what_cannot_be_seen(sent: str, kept: str) -> None:
-    assert form.clean_name(sent, "otherwise") == kept
+    assert body.clean_name(sent, "otherwise") == kept

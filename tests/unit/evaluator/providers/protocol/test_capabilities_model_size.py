@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.evaluator.providers.protocol.model_size import parameters_b
+from services.evaluator.providers.protocol.capabilities import parameters_b
 
 
 @pytest.mark.parametrize(

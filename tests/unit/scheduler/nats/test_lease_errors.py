@@ -7,7 +7,7 @@ import nats.js.errors
 import pytest
 
 from services.errors import UnavailableError
-from services.scheduler.nats.errors import ends_leadership, silent
+from services.scheduler.nats.lease import ends_leadership, silent
 from services.scheduler.ports import LeadershipLostError
 
 
