@@ -68,13 +68,12 @@ from services.bus.contract import (
 from services.bus.datasets import DamagedError, Datasets
 from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.job_logs import job_logs, levels_from, of_job
-from services.bus.operations import Bus
+from services.bus.operations import Bus, OvertakenError, StreamFullError, Turn
 from services.bus.provider_batches import BatchRecord, BatchStage, ProviderBatches
 from services.bus.room import Level, Room
 from services.bus.setting_aside import Found, SettingAside, count_set_aside, is_at_fault, list_set_aside
 from services.bus.snapshots import Head, restore_stream, save_stream
 from services.bus.splits import OpenSplit, Split, read_split, serve_splits
-from services.bus.turns import OvertakenError, StreamFullError, Turn
 
 __all__ = [
     "ADVISORIES",

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Container, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
 
@@ -43,9 +44,27 @@ from services.bus.contract import (
 )
 from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.key_values import CONFLICTS, KeyValues, expecting
-from services.bus.turns import OvertakenError, StreamFullError, Turn
 from services.errors import DamagedFilesError
 from touchstone.v1 import call_pb2, evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
+
+
+class StreamFullError(Exception):
+    """RESULTS has no room until the results service has caught up."""
+
+
+class OvertakenError(Exception):
+    """Another sender has published about the unit since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message that may be stored only right after the unit's message at position `after` of RESULTS (0: none).
+
+    `name` is unique to the message and the same each time it is sent.
+    """
+
+    after: int
+    name: str
 
 
 def _work_name(endpoint: str) -> str:

@@ -18,11 +18,10 @@ from services.rpc.caller import (
     is_loopback,
     require_admin,
     token_digest,
+    while_valid,
 )
-from services.rpc.client import channel, metadata
+from services.rpc.client import channel, metadata, send
 from services.rpc.process import DAMAGED_FILES, WRONG_SETTINGS, run
-from services.rpc.revocation import while_valid
-from services.rpc.sending import send
 from services.rpc.server import MAX_MESSAGE_BYTES, IdentityInterceptor, Server, serve
 from services.rpc.status import from_rpc_error, to_status
 from services.rpc.tls import PLAIN, Tls

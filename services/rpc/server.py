@@ -11,13 +11,13 @@ from typing import Any
 from urllib.parse import unquote
 
 import grpc
+from google.protobuf import descriptor, descriptor_pb2, descriptor_pool, text_format
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from services import errors
-from services.rpc import reflection
-from services.rpc.caller import Authenticator, Identity, is_loopback, use_identity
-from services.rpc.revocation import while_valid
+from services.rpc.caller import Authenticator, Identity, is_loopback, use_identity, while_valid
 from services.rpc.status import code_of, to_status
 from services.rpc.tls import PLAIN, Tls
 from touchstone.v1 import token_pb2
@@ -29,7 +29,53 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 _MOST_CALLS = 4000
 """Calls at a time; more are refused as RESOURCE_EXHAUSTED. Each may hold a message."""
 _READ_ON_S = 1.0
-_PUBLIC_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflection.NAMES))
+_REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
+"""The package grpcio-reflection serves v1alpha alone; the messages of v1 are the same, and clients use either."""
+REFLECTIONS = (_REFLECTION_V1, reflection.SERVICE_NAME)
+_PUBLIC_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *REFLECTIONS))
+
+
+def _add_reflection(names: Sequence[str], server: grpc.aio.Server) -> None:
+    """Describes the services of these full names, and reflection itself, as v1 and as v1alpha. Deprecated methods still
+    answer, but are not described.
+    """
+    described = descriptor_pool.DescriptorPool()
+    known = descriptor_pool.Default()
+    for name in (*names, reflection.SERVICE_NAME):
+        _describe(known.FindFileContainingSymbol(name), described)
+    described.Add(_v1_file())
+    servicer = reflection.aio.ReflectionServicer([*names, *REFLECTIONS], described)
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
+    handler = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(_REFLECTION_V1, {"ServerReflectionInfo": handler}),)
+    )
+
+
+def _describe(file: descriptor.FileDescriptor, described: descriptor_pool.DescriptorPool) -> None:
+    """Adds the file, after those that it imports."""
+    for imported in file.dependencies:
+        _describe(imported, described)
+    copied = descriptor_pb2.FileDescriptorProto()
+    file.CopyToProto(copied)
+    for service in copied.service:
+        offered = [method for method in service.method if not method.options.deprecated]
+        del service.method[:]
+        service.method.extend(offered)
+    described.Add(copied)
+
+
+def _v1_file() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto()
+    reflection_pb2.DESCRIPTOR.CopyToProto(file)
+    text = text_format.MessageToString(file).replace("reflection.v1alpha", "reflection.v1")
+    described = text_format.Parse(text, descriptor_pb2.FileDescriptorProto())
+    described.name = "grpc/reflection/v1/reflection.proto"
+    return described
 
 
 class IdentityInterceptor(grpc.aio.ServerInterceptor):
@@ -216,7 +262,7 @@ async def serve(
     server = Server(authenticate)
     for register, servicer, name in (*services, *internal):
         server.add(register, servicer, name)
-    reflection.add([*(name for *_, name in services), health.SERVICE_NAME], server.grpc)
+    _add_reflection([*(name for *_, name in services), health.SERVICE_NAME], server.grpc)
     try:
         if credentials is None:
             server.grpc.add_insecure_port(address)

@@ -98,7 +98,7 @@ async def test_a_watch_over_grpc_ends_with_its_token(nats: NatsServer) -> None:
 
 def test_what_is_checked_and_remembered_leaves_five_seconds() -> None:
     from services.gateway.access.auth import TokenCache
-    from services.rpc.revocation import CHECK_S
+    from services.rpc.caller import CHECK_S
 
     cache = TokenCache(lambda digest: None)  # type: ignore[arg-type, return-value]
     assert cache._ttl_s + CHECK_S < WITHIN_S

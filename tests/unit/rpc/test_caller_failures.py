@@ -8,7 +8,7 @@ import pytest
 
 from services import rpc
 from services.errors import LimitReachedError, UnauthenticatedError
-from services.rpc.failures import Failures
+from services.rpc.caller import Failures
 from touchstone.v1 import token_pb2
 
 FREE = 30

@@ -12,7 +12,7 @@ from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, Serv
 
 from deploy.local.ports import free_port
 from services import rpc
-from services.rpc import reflection
+from services.rpc import server
 from tests.gateway import fake_services
 from tests.gateway.fake_world import World
 from touchstone.v1 import (
@@ -51,11 +51,11 @@ async def ask(service: str, *requests: ServerReflectionRequest) -> list[ServerRe
         return [answer async for answer in call(asked(), timeout=30)]
 
 
-@pytest.mark.parametrize("service", reflection.NAMES)
+@pytest.mark.parametrize("service", server.REFLECTIONS)
 async def test_both_versions_list_and_describe_every_service(service: str) -> None:
     (listed,) = await ask(service, ServerReflectionRequest(list_services=""))
     names = [one.name for one in listed.list_services_response.service]
-    assert sorted(names) == sorted([SCHEDULER, RESULTS, "grpc.health.v1.Health", *reflection.NAMES])
+    assert sorted(names) == sorted([SCHEDULER, RESULTS, "grpc.health.v1.Health", *server.REFLECTIONS])
 
     described = await ask(service, *(ServerReflectionRequest(file_containing_symbol=name) for name in names))
     for name, answer in zip(names, described, strict=True):
@@ -71,7 +71,7 @@ async def test_what_only_services_call_is_not_described() -> None:
 
     asked = (results.full_name, INTERNAL, f"{results.full_name}.SealJob")
     requests = (ServerReflectionRequest(file_containing_symbol=name) for name in asked)
-    listed, described, *unknown = await ask(reflection.NAMES[0], ServerReflectionRequest(list_services=""), *requests)
+    listed, described, *unknown = await ask(server.REFLECTIONS[0], ServerReflectionRequest(list_services=""), *requests)
     assert INTERNAL not in {one.name for one in listed.list_services_response.service}
     files = [FileDescriptorProto.FromString(file) for file in described.file_descriptor_response.file_descriptor_proto]
     (service,) = (one for file in files for one in file.service)
