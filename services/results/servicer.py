@@ -17,8 +17,7 @@ from services.bus import Datasets, Room
 from services.errors import NotFoundError, UnavailableError
 from services.results import visibility
 from services.results.boards.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
-from services.results.boards.overview import overview
-from services.results.boards.trends import list_trends
+from services.results.boards.overview import list_trends, overview
 from services.results.calls import reads as calls
 from services.results.comparison.compare import compare
 from services.results.comparison.rank_ranges import BoardRankRanges

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from services.results.estimates.durations import Pace, duration
+from services.results.estimates.estimate import Pace, duration
 from services.results.estimates.totals import total
 from services.results.statistics.metric_values import Floats
 

@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import InvalidRequestError
 from services.results.comparison.rank_ranges import RankRangesOf
-from services.results.runs import job_reads, marks
+from services.results.runs import job_reads
 from services.results.scores import ranking
 from services.results.scores.suite_score import SCORE
 from services.results.storage import run_scores
@@ -240,7 +240,7 @@ def _add_marks(connection: Connection, entries: Sequence[metric_pb2.LeaderboardE
     """Says why runs that were taken out of rankings do not rank. Incomplete ones have their reason from their seal."""
     if not entries:
         return
-    present = marks.present(connection, [entry.job_id for entry in entries])
+    present = job_reads.uncounted(connection, [entry.job_id for entry in entries])
     for entry in entries:
         mark = present.get(entry.job_id)
         if mark is None:

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from services import numbers
 from services.results.export.columns import Column, Kind, Table, Value, finite, number, table, time
-from services.results.runs import job_reads, marks
+from services.results.runs import job_reads
 from services.results.storage import run_scores, text_retention
 from services.results.storage.database import Connection, query
 from services.results.visibility import Visibility
@@ -59,10 +59,10 @@ def _sealed(connection: Connection, job_ids: Sequence[str]) -> dict[str, metric_
     """As GetJobResult gives them."""
     rows = connection.execute(query("export/sealed_results"), {"job_ids": job_ids}).fetchall()
     results = {job_id: metric_pb2.JobResult.FromString(blob) for job_id, blob in rows}
-    marked, dropped = marks.present(connection, job_ids), text_retention.all_dropped_at(connection, job_ids)
+    marked, dropped = job_reads.uncounted(connection, job_ids), text_retention.all_dropped_at(connection, job_ids)
     for job_id, result in results.items():
         if job_id in marked:
-            marks.put_on(result, marked[job_id])
+            job_reads.put_mark_on(result, marked[job_id])
         result.texts_dropped = dropped.get(job_id, "")
     return results
 

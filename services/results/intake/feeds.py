@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,11 +22,12 @@ from services import bus
 from services.errors import UnavailableError
 from services.results.intake import writes
 from services.results.intake.ordered_stream import BATCH, NATS_TROUBLE, OrderedStream
-from services.results.intake.suspect_messages import MOST_TRIES, Blamed
 from services.results.intake.writes import Mark
 from services.results.storage.database import FATAL, Connection, Database, damage
 from touchstone.v1 import item_result_pb2, job_pb2
 
+MOST_TRIES = 2
+"""How often one message alone may break the database: the machine may have had a passing fault."""
 log = logging.getLogger(__name__)
 
 Store = Callable[[Connection, Sequence[Msg]], None]
@@ -31,6 +36,51 @@ _LINGER_S = 0.1
 _FEW_MESSAGES = BATCH // 2
 """Below this number of messages, a pause follows, so that small messages share the next commit."""
 _ROOM_CHECK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Messages from `first` to `last` of a stream, of which one broke the database, `tries` times in a row."""
+
+    first: int
+    last: int
+    tries: int
+    reason: str
+
+    def has(self, position: int) -> bool:
+        return self.first <= position <= self.last
+
+
+class Blamed:
+    """Messages of one stream that may have broken the open database, remembered next to it across the restart.
+
+    DuckDB reports some of its own faults with an InternalException, and is unusable from then on. The same message
+    would break it again after each start, so it has to be found and set aside.
+    """
+
+    def __init__(self, folder: Path, stream: str) -> None:
+        self._path = folder / f"suspects-{stream}.json"
+        self.suspects: Suspects | None = None
+        with suppress(OSError, ValueError, TypeError):
+            self.suspects = Suspects(**json.loads(self._path.read_text()))
+
+    def note(self, first: int, last: int, reason: str) -> None:
+        """The database broke while storing these. If the disk refuses the note, only its help is lost."""
+        before = self.suspects
+        tries = before.tries + 1 if before is not None and (before.first, before.last) == (first, last) else 1
+        self.suspects = Suspects(first, last, tries, reason)
+        fresh = self._path.with_suffix(".new")
+        with suppress(OSError):
+            fresh.write_text(json.dumps(asdict(self.suspects)))
+            os.chmod(fresh, 0o600)
+            fresh.replace(self._path)
+
+    def clear(self, position: int) -> None:
+        """Everything up to here is stored or set aside."""
+        if self.suspects is not None and self.suspects.last <= position:
+            self.suspects = None
+            with suppress(OSError):
+                self._path.unlink()
 
 
 def store_items(connection: Connection, messages: Sequence[Msg]) -> None:

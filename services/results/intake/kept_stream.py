@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from services import bus
 from services.errors import UnavailableError
 from services.results.intake.ordered_stream import NATS_TROUBLE
-from services.results.runs import marks
+from services.results.runs import job_reads
 from services.results.storage import run_scores
 from services.results.storage.database import Connection, Database
 
@@ -43,7 +43,7 @@ def store(connection: Connection, messages: Sequence[Msg]) -> None:
         connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT {conflict}", row)
         if table == "marks":
             marked.add(row["job_id"])
-    built_on = {built for job_id in marked for built in marks.built_on(connection, job_id)}
+    built_on = {built for job_id in marked for built in job_reads.built_on(connection, job_id)}
     for job_id in sorted(marked | built_on):
         run_scores.refresh(connection, job_id)
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 from services.results.imports import store as imports
 from services.results.runs import job_reads
 from services.results.scores.job_result import RULES, Computed
-from services.results.storage import early_end_counts, item_rows, run_scores, text_retention
+from services.results.storage import item_rows, run_scores, text_retention
 from services.results.storage.database import Connection, first_row, query
-from services.words.jobs import mode_of, suite_of
+from services.words.jobs import ENDED_EARLY, mode_of, suite_of
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2
+from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 
 _EVENTS = pa.schema(
     [
@@ -25,6 +26,10 @@ _EVENTS = pa.schema(
         ("action", pa.string()),
         ("event", pa.binary()),
     ]
+)
+_COUNTS = (
+    f"SELECT task, count(*), count(*) FILTER (outcome = {OUTCOME_INFRASTRUCTURE_ERROR}) FROM items "
+    "WHERE job_id = $job_id AND list_contains($tasks::VARCHAR[], task) GROUP BY task"
 )
 
 
@@ -76,7 +81,7 @@ def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemR
         # A job also finds its own answers, for rows that ask the same.
         for source in sorted({item.source_job for item in batch.items} - {"", batch.job_id}):
             _note_source(connection, batch.job_id, source)
-    early_end_counts.count_late(connection, {batch.job_id for batch in batches})
+    count_late(connection, {batch.job_id for batch in batches})
 
 
 def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> None:
@@ -183,7 +188,7 @@ def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
             "state": int(job.state),
             "attempt": job.attempt,
             "created_at": job.created_at.ToDatetime(),
-            "job": early_end_counts.counted(connection, job).SerializeToString(),
+            "job": counted(connection, job).SerializeToString(),
             "baseline": job.baseline,
             "incomplete": job.incomplete,
             "finished_at": job.finished_at.ToDatetime() if job.HasField("finished_at") else None,
@@ -227,3 +232,35 @@ def _store_metric(
             "answered_mean": metric.answered_mean if metric.HasField("answered_mean") else None,
         },
     )
+
+
+def counted(connection: Connection, job: job_pb2.Job) -> job_pb2.Job:
+    """The job with the counts of its stored items where it failed or was cancelled; any other as it is. Answers
+    that were under way arrive after the event of its end, whose counts would otherwise stay wrong.
+    """
+    if job.state not in ENDED_EARLY or not job.plan:
+        return job
+    tasks = [plan.task for plan in job.plan]
+    rows = connection.execute(_COUNTS, {"job_id": job.job_id, "tasks": tasks}).fetchall()
+    stored = {task: (items, errors) for task, items, errors in rows}
+    corrected = job_pb2.Job()
+    corrected.CopyFrom(job)
+    progress = corrected.progress
+    progress.items_done = sum(items for items, _ in stored.values())
+    progress.items_failed = sum(errors for _, errors in stored.values())
+    for task in progress.tasks:
+        task.items_done, task.items_failed = stored.get(task.task, (0, 0))
+    return corrected
+
+
+def count_late(connection: Connection, job_ids: Iterable[str]) -> None:
+    """Corrects the counts of jobs that had ended early before this transaction stored items of theirs."""
+    for job_id in job_ids:
+        found = first_row(
+            connection,
+            "SELECT job FROM jobs WHERE job_id = $job_id AND list_contains($states::UTINYINT[], state)",
+            {"job_id": job_id, "states": [int(state) for state in ENDED_EARLY]},
+        )
+        if found is not None:
+            job = counted(connection, job_pb2.Job.FromString(found[0])).SerializeToString()
+            connection.execute("UPDATE jobs SET job = $job WHERE job_id = $job_id", {"job_id": job_id, "job": job})

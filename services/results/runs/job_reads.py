@@ -1,19 +1,22 @@
-"""Jobs and the audit trail as they are read: one, or those that lists and exports choose."""
+"""Jobs and the audit trail as they are read: one, or those that lists and exports choose; and the marks of runs that do
+not count: invalidated or superseded with a reason, or with answers of one that was invalidated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.results import paging
-from services.results.runs import marks
 from services.results.scores.job_result import compute
 from services.results.storage import run_scores, text_retention
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import sentences, weighting
+from services.words.enums import MARKS
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
 
@@ -45,8 +48,8 @@ def get_job_result(connection: Connection, job_id: str, visible: Visibility = EV
     job = get_job(connection, job_id, visible)
     sealed = sealed_result(connection, job_id, job.attempt)
     result = sealed.result if sealed is not None else compute(connection, job, seal=False).result
-    for mark in marks.present(connection, [job_id]).values():
-        marks.put_on(result, mark)
+    for mark in uncounted(connection, [job_id]).values():
+        put_mark_on(result, mark)
     result.texts_dropped = text_retention.dropped_at(connection, job_id)
     return result
 
@@ -167,7 +170,7 @@ def read_scores(connection: Connection, jobs: Sequence[job_pb2.Job]) -> list[res
     times = [job.created_at.ToDatetime() for job in jobs]
     text = query("runs/job_scores").format(metric=", ".join(run_scores.METRIC_COLUMNS))
     parameters = {"job_ids": list(found), "first": min(times), "last": max(times)}
-    present = marks.present(connection, list(found))
+    present = uncounted(connection, list(found))
     for job_id, attempt, reason, caution, *metric in connection.execute(text, parameters).fetchall():
         if attempt >= attempts[job_id]:
             average = run_scores.metric_of(metric)
@@ -176,3 +179,51 @@ def read_scores(connection: Connection, jobs: Sequence[job_pb2.Job]) -> list[res
             found[job_id].not_ranked_reason = present[job_id].words if job_id in present else reason
             found[job_id].caution = caution
     return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RunMarked:
+    """Why a run does not count. `name` is "invalidated" or "superseded"; `superseded_by` a job, or empty; `source` the
+    marked job if that is a different one, or empty."""
+
+    name: str
+    reason: str
+    superseded_by: str
+    source: str = ""
+
+    @property
+    def words(self) -> str:
+        if self.source:
+            return f"its answers come from job {self.source}, which was {self.name}: {self.reason.rstrip('.')}"
+        by = f" by job {self.superseded_by}" if self.superseded_by else ""
+        return f"the run was {self.name}{by}: {self.reason.rstrip('.')}"
+
+
+def put_mark_on(result: metric_pb2.JobResult, mark: RunMarked) -> None:
+    """Says in a result that its run does not count."""
+    if not mark.source:
+        result.mark, result.mark_reason, result.superseded_by = mark.name, mark.reason, mark.superseded_by
+    result.not_ranked_reason = mark.words
+
+
+def uncounted(connection: Connection, job_ids: Sequence[str]) -> dict[str, RunMarked]:
+    """The jobs among these that do not count, by job."""
+    rows = connection.execute(
+        "SELECT job_id, mark, reason, superseded_by, source FROM uncounted_runs "
+        "WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[])) ORDER BY source DESC",
+        {"job_ids": job_ids},
+    ).fetchall()
+    # The run's own mark, without a source, comes last and applies.
+    return {job_id: RunMarked(MARKS.of(mark), reason, by, source) for job_id, mark, reason, by, source in rows}
+
+
+def built_on(connection: Connection, job_id: str) -> list[str]:
+    """Jobs whose answers come from this one, directly or through others."""
+    rows = connection.execute(
+        "WITH RECURSIVE built AS ("
+        "SELECT job_id FROM run_sources WHERE source = $job_id "
+        "UNION SELECT s.job_id FROM run_sources s JOIN built ON s.source = built.job_id"
+        ") FROM built ORDER BY job_id",
+        {"job_id": job_id},
+    ).fetchall()
+    return [built for (built,) in rows]

@@ -6,7 +6,7 @@ import logging
 from datetime import datetime
 
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
-from services.results.runs import job_reads, marks
+from services.results.runs import job_reads
 from services.results.storage import run_scores
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
@@ -58,7 +58,7 @@ def mark_run(
             "now": now,
         },
     )
-    for job_id in (job.job_id, *marks.built_on(connection, job.job_id)):
+    for job_id in (job.job_id, *job_reads.built_on(connection, job.job_id)):
         run_scores.refresh(connection, job_id)
     log.info("%s marked job %s as %s", caller.user, job.job_id, MARKS.of(request.mark))
 
@@ -78,5 +78,5 @@ def _check_successor(connection: Connection, request: pb.MarkRunRequest, visible
     if job_reads.sealed_result(connection, by, successor.attempt) is None:
         raise InvalidRequestError(f"Job {by} is not finished. Name a finished run.", "superseded_by")
     # So no chain of successors leads back to where it began.
-    for mark in marks.present(connection, [by]).values():
+    for mark in job_reads.uncounted(connection, [by]).values():
         raise InvalidRequestError(f"Job {by} is itself not counted: {mark.words}. Name another run.", "superseded_by")

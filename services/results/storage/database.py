@@ -23,8 +23,14 @@ import duckdb
 
 from services import numbers
 from services.errors import DamagedFilesError, UnavailableError
-from services.results.storage.enum_names import with_numbers
+from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, suite_pb2
 
+_NUMBERS: dict[str, int] = {
+    name: number
+    for enum in (item_result_pb2.Outcome, job_pb2.Job.State, results_service_pb2.RunMark, suite_pb2.Weighting)
+    for name, number in enum.items()
+}
+_NAME = re.compile(r"\b(?:OUTCOME|STATE|RUN_MARK|WEIGHTING)_[A-Z_]+\b")
 T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
 
@@ -37,6 +43,12 @@ _PASSING = re.compile(r"No space left|Could not set lock|Permission denied|Too m
 
 _MAGIC, _MAGIC_AT = b"DUCK", 8
 _KNOWN_USD = re.compile(r"known_usd\((\w+)\)")
+
+
+def with_numbers(sql: str) -> str:
+    """The SQL with the stored numbers for names of enum values, as in `outcome <> OUTCOME_REFUSED`. Raises KeyError for a
+    name of these enums that the protos do not have."""
+    return _NAME.sub(lambda found: str(_NUMBERS[found[0]]), sql)
 
 
 @cache

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.results.runs import marks
+from services.results.runs import job_reads
 from services.results.scores.suite_score import SCORE
 from services.results.statistics import metric_values
 from services.results.storage.database import Connection, query
@@ -84,14 +84,14 @@ def load(connection: Connection, job_ids: Mapping[str, str]) -> list[Run]:
         metric = metric_of(values)
         averages[job_id][metric.metric] = metric
     runs = []
-    marked = marks.present(connection, where["job_ids"])
+    marked = job_reads.uncounted(connection, where["job_ids"])
     for job_blob, sealed, ended_at, name in connection.execute(query("comparison/compared_runs"), where).fetchall():
         job = weighting.complete(job_pb2.Job.FromString(job_blob))
         result = metric_pb2.JobResult.FromString(sealed)
         completed_at = Timestamp()
         completed_at.FromDatetime(ended_at.replace(tzinfo=UTC))
         if mark := marked.get(job.job_id):
-            marks.put_on(result, mark)
+            job_reads.put_mark_on(result, mark)
         runs.append(Run(job_ids[job.job_id], job, result, averages[job.job_id], completed_at, name))
     return runs
 

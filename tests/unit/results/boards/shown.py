@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from services.results.boards import trends
+from services.results.boards import overview
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from tests.unit.results.builders import START
@@ -16,5 +16,5 @@ NOW = START.replace(tzinfo=None) + timedelta(hours=1)
 
 def series(connection: Connection, visible: Visibility = EVERYTHING, **filters: Any) -> dict[str, list[str]]:
     """Jobs of each series by its configuration and item set."""
-    found = trends.list_trends(connection, pb.ListTrendsRequest(**{"suite": "glue", **filters}), NOW, visible)
+    found = overview.list_trends(connection, pb.ListTrendsRequest(**{"suite": "glue", **filters}), NOW, visible)
     return {f"{t.configuration} {t.item_set}": [point.job_id for point in t.points] for t in found.trends}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.results.estimates.durations import Pace, duration
-from services.results.estimates.estimate import by_ratio, weighted
+from services.results.estimates.estimate import Pace, by_ratio, duration, weighted
 from services.results.estimates.totals import Interval, total
 from tests.unit.results.estimates.pilots import CHANCE, lognormal
 

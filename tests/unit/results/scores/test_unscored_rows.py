@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from services.results.boards.leaderboard import leaderboard
-from services.results.boards.overview import overview
-from services.results.boards.trends import list_trends
+from services.results.boards.overview import list_trends, overview
 from services.results.comparison.compare import compare
 from services.results.export.exports import export
 from services.results.items import reads

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from services.errors import InvalidRequestError
-from services.results.boards import trends
+from services.results.boards import overview
 from services.results.intake import writes
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
@@ -30,7 +30,7 @@ def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connect
     assert series(connection, suite="mmlu") == {}
     for bad in (pb.ListTrendsRequest(limit=65), pb.ListTrendsRequest(days=4000)):
         with pytest.raises(InvalidRequestError):
-            trends.list_trends(connection, bad, NOW)
+            overview.list_trends(connection, bad, NOW)
 
 
 def test_trends_hold_runs_that_rank_of_the_days_asked_for(connection: Connection) -> None:
@@ -44,7 +44,7 @@ def test_trends_hold_runs_that_rank_of_the_days_asked_for(connection: Connection
     writes.store_events(connection, [event("999999", failed, "failed")])
     assert series(connection) == {"m1@local set-1": ["good"]}
     assert series(connection, days=50) == {"m1@local set-1": ["old", "good"]}
-    (trend,) = trends.list_trends(connection, pb.ListTrendsRequest(suite="glue", metric="accuracy"), NOW).trends
+    (trend,) = overview.list_trends(connection, pb.ListTrendsRequest(suite="glue", metric="accuracy"), NOW).trends
     assert (trend.points[0].score.mean, trend.points[0].score.n, trend.model) == (0.75, 4, "m1")
     assert trend.points[0].completed_at.ToDatetime() == START.replace(tzinfo=None) + timedelta(minutes=3, seconds=31)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.results.estimates.durations import Pace, duration
+from services.results.estimates.estimate import Pace, duration
 from services.results.estimates.totals import Interval
 from tests.unit.results.estimates.pilots import CHANCE, lognormal
 

@@ -13,9 +13,8 @@ from services.results.boards.overview import overview
 from services.results.intake import writes
 from services.results.runs import job_reads
 from services.results.runs.mark_run import mark_run
-from services.results.storage import backfill
 from services.results.storage.database import Connection
-from services.results.storage.migrations import migrations, open_file
+from services.results.storage.migrations import fill_run_sources, migrations, open_file
 from services.rpc import LOCAL
 from tests.unit.results.builders import START, event, job, plan, run
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
@@ -98,7 +97,7 @@ def test_runs_built_on_an_invalidated_run_before_the_migration_do_not_rank_after
         run(connection, made, right=4, minute=minute)
     connection.execute("DELETE FROM run_sources")
     connection.execute("INSERT INTO marks VALUES (1, 'second', 2, 'wrong prompt', '', 'ann', now()::TIMESTAMP)")
-    backfill.fill_run_sources(connection)
+    fill_run_sources(connection)
     assert connection.execute("FROM run_sources").fetchall() == [("third", "second")]
     reason = "its answers come from job second, which was invalidated: wrong prompt"
     assert job_reads.get_job_result(connection, "third").not_ranked_reason == reason

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.results.storage.database import query
-from services.results.storage.enum_names import with_numbers
+from services.results.storage.database import query, with_numbers
 from tests.unit.test_structure import ROOT, relative, sources
 
 QUERIES = ROOT / "services/results/storage/queries"
