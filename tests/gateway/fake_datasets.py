@@ -12,7 +12,7 @@ import pyarrow as pa
 from services import rpc
 from services.errors import ConflictError, NotFoundError, UnavailableError
 from services.evaluator.hub_import.splits import SplitReader
-from services.results.datasets import child, options, preview
+from services.results.datasets import child, servicer, stored_rows
 from services.results.datasets.frames import HEADER, Kind, Limits, Shard
 from services.results.datasets.reading import previewing
 from services.results.datasets.reading.reader import read
@@ -49,7 +49,7 @@ async def preview_of(requests: Any) -> dataset_service_pb2.PreviewDatasetRespons
     async for request in requests:
         asked = asked or request.options
         data += request.data
-    named = options.checked(asked or dataset_pb2.DatasetOptions(), rpc.identity())
+    named = servicer.checked(asked or dataset_pb2.DatasetOptions(), rpc.identity())
     frames: list[bytes] = []
     previewing.preview([bytes(data)], named, Limits(), frames.append)
     kind, payload = HEADER.unpack_from(frames[0])[0], frames[0][HEADER.size :]
@@ -93,13 +93,13 @@ async def upload(world: World, requests: Any) -> dataset_service_pb2.UploadDatas
     assert asked is not None
     world.options.append(asked)
     rpc.check_request_id(request_id)
-    named = options.checked(asked, rpc.identity())
-    options.require_scorer(asked.scoring, plugins.scorers([fake_data.evaluator()]))
+    named = servicer.checked(asked, rpc.identity())
+    servicer.require_scorer(asked.scoring, plugins.scorers([fake_data.evaluator()]))
     found, rows = _read(named, bytes(data))
     # Other bytes of the same rows are the same request.
     made = once(world, request_id, (named, found.digest), lambda: _kept(world, named, found, rows))
     if expires_after_s:
-        made.expires_at.FromSeconds(made.uploaded_at.seconds + options.checked_expiry(expires_after_s))
+        made.expires_at.FromSeconds(made.uploaded_at.seconds + servicer.checked_expiry(expires_after_s))
     return dataset_service_pb2.UploadDatasetResponse(dataset=made)
 
 
@@ -122,7 +122,7 @@ async def create_from_hub(
     """By the evaluator's own reader, over its bundled data and a Hub that has the same seven rows of everything."""
     world.options.append(request.options)
     rpc.check_request_id(request.request_id)
-    named = options.checked_hub(request.options, request.source, rpc.identity())
+    named = servicer.checked_hub(request.options, request.source, rpc.identity())
     asked = (named, request.source, request.limit)
     # The Hub may have other rows by now: a request that was served is not read again.
     if request.request_id not in world.dataset_requests:
@@ -193,7 +193,7 @@ def list_rows(
         rows=page, first=request.first + fake_pages.start(request), next_page_token=token
     )
     for row in () if request.whole else answer.rows:
-        preview.cut(row)
+        stored_rows.cut(row)
     return answer
 
 

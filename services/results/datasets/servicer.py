@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +11,7 @@ from services import rpc
 from services.bus import Bus, Datasets, Room, read_split
 from services.errors import InvalidRequestError, PermissionDeniedError
 from services.results import visibility
-from services.results.datasets import index, options, preview
+from services.results.datasets import index, stored_rows
 from services.results.datasets.deleting import Deletions
 from services.results.datasets.garbage_collection import Collector
 from services.results.datasets.index import Request, fingerprint
@@ -19,12 +19,70 @@ from services.results.datasets.uploading import Uploads
 from services.results.installation import Installation
 from services.results.read_queue import Questions
 from services.results.storage.database import Connection, Database
-from services.words import sentences
+from services.rpc import Identity
+from services.words import scorers, sentences
+from services.words.limits import EXPIRY_S
 from services.words.scorers import SCORERS
-from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc, scoring_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc, scoring_pb2, suite_pb2, token_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 
+NAME_LENGTH = 200
 _CLEARED_S = 5.0
+
+
+def checked(asked: dataset_pb2.DatasetOptions, caller: Identity) -> dataset_pb2.DatasetOptions:
+    """The options with the name without folders and the owner. Raises InvalidRequestError for an invalid name or
+    owner."""
+    return _checked(asked, asked.name.replace("\\", "/").rpartition("/")[2], caller)
+
+
+def checked_hub(
+    asked: dataset_pb2.DatasetOptions, source: suite_pb2.DataSource, caller: Identity
+) -> dataset_pb2.DatasetOptions:
+    """The same for a split of a Hub dataset, which is called after it unless it has a name."""
+    found = _checked(asked, asked.name or f"{source.dataset}/{source.config or 'default'}/{source.split}", caller)
+    found.format = dataset_pb2.Dataset.FORMAT_HUB
+    return found
+
+
+def checked_expiry(seconds: int) -> int:
+    """Raises InvalidRequestError for a time that is too short or too long."""
+    if not EXPIRY_S[0] <= seconds <= EXPIRY_S[1]:
+        raise InvalidRequestError(sentences.between("expires_after_s", *EXPIRY_S), "expires_after_s")
+    return seconds
+
+
+def require_scorer(scoring: scoring_pb2.Scoring, plugged: Collection[str]) -> None:
+    """Raises InvalidRequestError for a scorer that is neither built in nor one of plug-ins. What else a scoring says is
+    looked at where the file is read."""
+    option, sentence = scorers.problem(scoring, plugged)
+    if option == "scorer":
+        raise InvalidRequestError(sentence, "scoring.scorer")
+
+
+def _checked(asked: dataset_pb2.DatasetOptions, name: str, caller: Identity) -> dataset_pb2.DatasetOptions:
+    if asked.project_id < 0:
+        raise InvalidRequestError(sentences.at_least("project_id", 0, zero="no project"), "project_id")
+    found = dataset_pb2.DatasetOptions()
+    found.CopyFrom(asked)
+    found.name = _name(name)
+    found.owner = _owner(asked, caller)
+    return found
+
+
+def _name(name: str) -> str:
+    name = name.strip()
+    if not 1 <= len(name) <= NAME_LENGTH:
+        raise InvalidRequestError(
+            f"The name must have between 1 and {NAME_LENGTH} characters; it has {len(name):,}.", "name"
+        )
+    if not name.isprintable():
+        raise InvalidRequestError("The name has unprintable characters. Rename the file.", "name")
+    return name
+
+
+def _owner(asked: dataset_pb2.DatasetOptions, caller: Identity) -> str:
+    return (asked.owner or caller.user) if caller.role == token_pb2.ROLE_SERVICE else caller.user
 
 
 class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
@@ -59,7 +117,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         if first is None:
             raise InvalidRequestError("The upload is empty. Send options, then the file's bytes.", "options")
         rpc.check_request_id(first.request_id)
-        asked = options.checked(first.options, rpc.identity())
+        asked = checked(first.options, rpc.identity())
         await self._require_scorer(asked.scoring)
         self._room.require()
         wanted = Request(asked.owner, first.request_id)
@@ -77,12 +135,12 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         first = await anext(request_iterator, None)
         if first is None:
             raise InvalidRequestError("The upload is empty. Send options, then the file's bytes.", "options")
-        asked = options.checked(first.options, rpc.identity())
+        asked = checked(first.options, rpc.identity())
         await self._require_scorer(asked.scoring)
         async with self._uploads.place(asked.owner):
             found = await self._uploads.preview(asked, _pieces(first, request_iterator))
         for row in found.first_rows:
-            preview.cut(row)
+            stored_rows.cut(row)
         found.dataset.name, found.dataset.owner, found.dataset.project_id = asked.name, asked.owner, asked.project_id
         found.dataset.template = asked.template
         found.dataset.scoring.CopyFrom(asked.scoring)
@@ -94,7 +152,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         if request.limit < 0:
             raise InvalidRequestError(sentences.at_least("limit", 0, zero="all rows"), "limit")
         rpc.check_request_id(request.request_id)
-        asked = options.checked_hub(request.options, request.source, rpc.identity())
+        asked = checked_hub(request.options, request.source, rpc.identity())
         await self._require_scorer(asked.scoring)
         # The Hub may have other rows by now: the request is compared by its content, and nothing is read again.
         wanted = Request(asked.owner, request.request_id, fingerprint(asked, request.source, str(request.limit)))
@@ -108,7 +166,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
     async def _require_scorer(self, scoring: scoring_pb2.Scoring) -> None:
         """Raises InvalidRequestError; of a name that is not built in also UnavailableError."""
         if scoring.scorer and scoring.scorer not in SCORERS:
-            options.require_scorer(scoring, await Installation(self._bus).scorers())
+            require_scorer(scoring, await Installation(self._bus).scorers())
 
     async def GetDataset(self, request: pb.GetDatasetRequest, context: Any) -> pb.GetDatasetResponse:
         visible = visibility.of_caller(self._reads)
@@ -131,7 +189,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
 
         async def rows() -> pb.ListDatasetRowsResponse:
             await self._questions.read(lambda c: index.get(c, request.dataset_id, visible))
-            return await self._questions.read_shards(preview.list_rows(self._store, request))
+            return await self._questions.read_shards(stored_rows.list_rows(self._store, request))
 
         return await self._questions.once(request, visible, rows)
 
@@ -179,5 +237,5 @@ class _Sent:
 
     def _read(self, request: pb.UploadDatasetRequest) -> bytes:
         if request.expires_after_s:
-            self.expires_after_s = self.expires_after_s or options.checked_expiry(request.expires_after_s)
+            self.expires_after_s = self.expires_after_s or checked_expiry(request.expires_after_s)
         return request.data

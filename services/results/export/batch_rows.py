@@ -8,8 +8,8 @@ from hashlib import sha256
 
 from services import numbers
 from services.errors import InvalidRequestError
-from services.results.export.columns import Kind, Row, Table, Value, finite
 from services.results.export.item_rows import Found, read_chunks
+from services.results.export.tables import Kind, Row, Table, Value, finite
 from services.results.items import filters
 from services.results.items.filters import Chosen
 from services.results.storage import item_rows, text_retention

@@ -8,10 +8,10 @@ from contextlib import aclosing
 
 from services.bus import Datasets
 from services.errors import InvalidRequestError, LimitReachedError
-from services.results.datasets.pictures import Pictures, StoredPictures
-from services.results.export import batch_rows, file, golden_rows, item_rows, job_rows, metric_rows
-from services.results.export.columns import Table
+from services.results.datasets.stored_rows import Pictures, StoredPictures
+from services.results.export import batch_rows, golden_rows, item_rows, job_rows, metric_rows, tables
 from services.results.export.golden_rows import Golden
+from services.results.export.tables import Table
 from services.results.storage.database import Connection, Database
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import sentences
@@ -69,12 +69,12 @@ def export(
 
     Raises InvalidRequestError, and NotFoundError for a job.
     """
-    make = file.opener(request.format)
+    make = tables.opener(request.format)
     found = _table(connection, request, visible, pictures)
     left_out = found.left_out if isinstance(found, Golden) else 0
     if left_out:
         yield ExportResponse(left_out=left_out)
-    for piece in file.pieces(found.table if isinstance(found, Golden) else found, make):
+    for piece in tables.pieces(found.table if isinstance(found, Golden) else found, make):
         yield ExportResponse(data=piece)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from services.errors import InvalidRequestError
-from services.results.datasets.pictures import Pictures
-from services.results.export.columns import Kind, Row, Table, Value
+from services.results.datasets.stored_rows import Pictures
 from services.results.export.item_rows import Found, read_chunks
+from services.results.export.tables import Kind, Row, Table, Value
 from services.results.items import filters
 from services.results.items.filters import Chosen
 from services.results.storage import item_rows

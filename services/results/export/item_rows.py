@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from services.results.export.columns import Kind, Row, Table, Value
-from services.results.items import annotations as item_annotations
-from services.results.items import filters
+from services.results.export.tables import Kind, Row, Table, Value
+from services.results.items import filters, reads
 from services.results.items.filters import Chosen
 from services.results.storage import item_rows
 from services.results.storage.database import Connection, known_usd, query
@@ -49,7 +48,7 @@ def read_chunks(connection: Connection, chosen: Chosen, expressions: Sequence[st
     for start, stop in pairwise(_cuts(sizes)):
         chunk = places[start:stop].tolist()
         rows = connection.execute(text, {"places": chunk} | chosen.score.parameters).fetchall()
-        held = item_annotations.held(connection, [chosen.job.job_id], [row[2] for row in rows])
+        held = reads.held(connection, [chosen.job.job_id], [row[2] for row in rows])
         by_place = {
             place: Found(values, score, held.get((chosen.job.job_id, task, item, repeat)))
             for place, task, item, repeat, score, *values in rows

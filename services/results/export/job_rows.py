@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from services import numbers
-from services.results.export.columns import Column, Kind, Table, Value, finite, number, table, time
+from services.results.export.tables import Column, Kind, Table, Value, finite, number, table, time
 from services.results.runs import job_reads
 from services.results.storage import run_scores, text_retention
 from services.results.storage.database import Connection, query

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from services.results.export.columns import Column, Kind, Table, Value, number, table
 from services.results.export.job_rows import FIGURES, RECEIPT, WHO, Run
+from services.results.export.tables import Column, Kind, Table, Value, number, table
 from services.words import weighting
 from services.words.enums import METRIC_RULES, OUTCOMES
 from services.words.scorers import layer

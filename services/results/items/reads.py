@@ -1,26 +1,90 @@
-"""Items as they are read: pages with cut texts, one whole item, and a job's stored results."""
+"""Items as they are read: pages with texts cut to 2 KB, one whole item, and a job's stored results; all with the newest
+annotation that a person gave them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from typing import Any
 
 from services.errors import NotFoundError
 from services.results import paging
-from services.results.items import annotations as item_annotations
-from services.results.items import excerpts, filters
+from services.results.items import filters
 from services.results.items.scores import Score, score_of
 from services.results.runs import job_reads
-from services.results.storage.database import Connection, query
-from services.results.storage.item_rows import COLUMNS, stored_item
+from services.results.storage.database import Connection, first_row, query
+from services.results.storage.item_rows import COLUMNS, metadata_fields, stored_item
 from services.results.visibility import EVERYTHING, HiddenJobError, Visibility
 from services.words.enums import ITEM_FILTERS
 from touchstone.v1 import results_service_pb2
-from touchstone.v1.results_service_pb2 import ListItemsRequest, StoredItem
+from touchstone.v1.item_result_pb2 import ItemResult
+from touchstone.v1.results_service_pb2 import Annotation, ListItemsRequest, StoredItem
 
+EXCERPT_BYTES = 2048
+
+_TEXTS = ("prompt", "response", "reasoning", "prediction", "reference", "error")
+_VALUE_LENGTH = 200
 COUNT_LIMIT = 10_001
 
 _Pair = tuple[StoredItem, StoredItem | None]
 """An item and the baseline's answer to it."""
+Key = tuple[str, str, int, int]
+"""Job, task, item, repeat."""
+
+
+def _beginnings() -> str:
+    """COLUMNS with texts cut to what an excerpt may need, in characters. Messages and metadata are JSON, which cannot
+    be cut: long messages are left out, as the prompt holds their texts, and metadata are read whole. So are tool calls.
+    Log-probabilities are left out."""
+    columns = COLUMNS
+    for name in _TEXTS:
+        columns = columns.replace(f'"{name}"', f'left("{name}", {EXCERPT_BYTES + 1}) AS "{name}"')
+    messages = f"CASE WHEN strlen(messages) <= {EXCERPT_BYTES} THEN messages ELSE '' END AS messages"
+    return columns.replace('"messages"', messages).replace('"logprobs"', "NULL AS logprobs")
+
+
+_EXCERPT_COLUMNS = _beginnings()
+"""What `cut` needs of a row of `items`, in the order of COLUMNS."""
+
+
+def cut(stored: StoredItem) -> StoredItem:
+    """Cuts an item's texts in place. Metadata stay an object: a long one keeps the beginnings of its first fields."""
+    for name in _TEXTS:
+        text = getattr(stored.result, name).encode()
+        if len(text) > EXCERPT_BYTES:
+            setattr(stored.result, name, text[: EXCERPT_BYTES - 3].decode(errors="ignore") + "…")
+    if stored.result.tool_calls:
+        _cut_calls(stored.result)
+    if len(stored.result.metadata.encode()) > EXCERPT_BYTES:
+        stored.result.metadata = _shortened(stored.result.metadata)
+    return stored
+
+
+def _cut_calls(result: ItemResult) -> None:
+    """The first calls, of the last of them the beginning."""
+    left = EXCERPT_BYTES
+    for place, call in enumerate(result.tool_calls):
+        arguments = call.arguments.encode()
+        if len(arguments) > left:
+            call.arguments = arguments[: max(0, left - 3)].decode(errors="ignore") + "…"
+            del result.tool_calls[place + 1 :]
+            return
+        left -= len(arguments)
+
+
+def _shortened(text: str) -> str:
+    kept: dict[str, Any] = {}
+    used = 2
+    for name, value in metadata_fields(text).items():
+        if isinstance(value, str) and len(value) > _VALUE_LENGTH:
+            value = value[:_VALUE_LENGTH] + "…"
+        used += len(json.dumps({name: value}, ensure_ascii=False).encode())
+        if used > EXCERPT_BYTES:
+            break
+        kept[name] = value
+    return json.dumps(kept, ensure_ascii=False)
 
 
 def list_items(
@@ -90,7 +154,7 @@ def get_item(
         raise NotFoundError(f"Job {request.job_id} has no stored item {request.item} of task {request.task!r}.")
     ((number, *values),) = rows
     stored = stored_item(values, number)
-    item_annotations.put_on(connection, [stored])
+    put_annotations_on(connection, [stored])
     return stored
 
 
@@ -103,12 +167,43 @@ def list_stored_items(connection: Connection, job_id: str) -> results_service_pb
 
 def read_excerpts(connection: Connection, places: Sequence[int], score: Score) -> dict[int, StoredItem]:
     """Rows of `items` by their numbers, with cut texts and annotations."""
-    text = f"SELECT rowid, {score.sql}, {excerpts.COLUMNS} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
+    text = f"SELECT rowid, {score.sql}, {_EXCERPT_COLUMNS} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
     rows = connection.execute(text, {"places": places} | score.parameters).fetchall()
-    stored = {place: excerpts.cut(stored_item(values, number)) for place, number, *values in rows}
-    item_annotations.put_on(connection, stored.values())
+    stored = {place: cut(stored_item(values, number)) for place, number, *values in rows}
+    put_annotations_on(connection, stored.values())
     return stored
 
 
 def _weight(pair: _Pair) -> int:
     return sum(one.ByteSize() for one in pair if one is not None)
+
+
+def held(connection: Connection, job_ids: Sequence[str], items: Sequence[int]) -> dict[Key, Annotation]:
+    """Annotations of these jobs' answers to items with these numbers, in any task, without withdrawn ones."""
+    jobs = sorted(set(job_ids))
+    # Most jobs have none, and planning the query below takes four times as long.
+    some = "SELECT 1 FROM annotations WHERE list_contains($jobs::VARCHAR[], job_id) LIMIT 1"
+    if first_row(connection, some, {"jobs": jobs}) is None:
+        return {}
+    rows = connection.execute(
+        "SELECT job_id, task, item, repeat, verdict, corrected_answer, note, author, annotated_at "
+        "FROM present_annotations WHERE verdict <> $none "
+        "AND job_id IN (SELECT unnest($jobs::VARCHAR[])) AND item IN (SELECT unnest($items::INTEGER[]))",
+        {"none": Annotation.VERDICT_UNSPECIFIED, "jobs": jobs, "items": sorted(set(items))},
+    ).fetchall()
+    found = {}
+    for job_id, task, item, repeat, verdict, corrected, note, author, annotated_at in rows:
+        one = Annotation(verdict=verdict, corrected_answer=corrected, note=note, author=author)
+        one.annotated_at.FromDatetime(annotated_at.replace(tzinfo=UTC))
+        found[job_id, task, item, repeat] = one
+    return found
+
+
+def put_annotations_on(connection: Connection, stored: Iterable[StoredItem]) -> None:
+    """Adds its annotation to each answer."""
+    by_key = {(one.job_id, one.task, one.result.item, one.result.repeat): one for one in stored}
+    if by_key:
+        jobs, _, items, _ = zip(*by_key, strict=True)
+        for key, annotation in held(connection, jobs, items).items():
+            if key in by_key:
+                by_key[key].annotation.CopyFrom(annotation)

@@ -19,7 +19,7 @@ from services.results.paired.pairs.confusion_grid import Grid, grid_of
 from services.results.paired.pairs.difference import Pairs
 from services.results.paired.pairs.rows import Confusion
 from services.results.statistics import intervals, metric_values
-from services.results.statistics.confusion_intervals import UNSEEN, Layout
+from services.results.statistics.intervals import UNSEEN, Layout
 from services.results.statistics.metric_values import BINARY_F1, Cell, Floats, Ints
 
 _PRIOR = 0.5

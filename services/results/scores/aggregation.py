@@ -13,8 +13,7 @@ from services.results.scores import influence, means, metric_kinds
 from services.results.scores.influence import ClusterCells, Moves
 from services.results.scores.means import Lost, Scores
 from services.results.statistics import metric_values, resampling
-from services.results.statistics.confusion_intervals import confusion_interval
-from services.results.statistics.intervals import clustered_interval
+from services.results.statistics.intervals import clustered_interval, confusion_interval
 from services.results.statistics.metric_values import Cell, Estimate, Floats, Ints
 from touchstone.v1.suite_pb2 import MetricSpec
 

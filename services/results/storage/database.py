@@ -46,8 +46,8 @@ _KNOWN_USD = re.compile(r"known_usd\((\w+)\)")
 
 
 def with_numbers(sql: str) -> str:
-    """The SQL with the stored numbers for names of enum values, as in `outcome <> OUTCOME_REFUSED`. Raises KeyError for a
-    name of these enums that the protos do not have."""
+    """The SQL with the stored numbers for names of enum values, as in `outcome <> OUTCOME_REFUSED`. Raises KeyError for
+    a name of these enums that the protos do not have."""
     return _NAME.sub(lambda found: str(_NUMBERS[found[0]]), sql)
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from services.results.export.exports import export
-from services.results.export.file import PIECE_BYTES
+from services.results.export.tables import PIECE_BYTES
 from services.results.intake import writes
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility

@@ -12,7 +12,7 @@ import pytest
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.evaluator import item_result as evaluator
-from services.results.datasets.pictures import StoredPictures
+from services.results.datasets.stored_rows import StoredPictures
 from services.results.export import golden_rows
 from services.results.export.exports import export
 from services.results.intake import writes

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.errors import LimitReachedError
-from services.results.datasets.upload_slots import UploadSlots
+from services.results.datasets.uploading import UploadSlots
 
 
 async def upload(places: UploadSlots, owner: str, until: asyncio.Event, log: list[str]) -> None:

@@ -9,8 +9,7 @@ import pytest
 from numpy.random import default_rng
 
 from services.results.statistics import metric_values
-from services.results.statistics.confusion_intervals import confusion_interval
-from services.results.statistics.intervals import score_interval
+from services.results.statistics.intervals import confusion_interval, score_interval
 from services.results.statistics.metric_values import Cell
 from tests.recompute import NO_ANSWER, chi_square_interval
 

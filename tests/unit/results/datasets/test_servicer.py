@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.errors import InvalidRequestError
-from services.results.datasets.options import NAME_LENGTH, checked, checked_hub
+from services.results.datasets.servicer import NAME_LENGTH, checked, checked_hub
 from services.rpc import Identity
 from touchstone.v1 import dataset_pb2, suite_pb2, token_pb2
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.results.datasets.preview import list_rows
-from services.results.items.excerpts import EXCERPT_BYTES
+from services.results.datasets.stored_rows import list_rows
+from services.results.items.reads import EXCERPT_BYTES
 from tests.dataset_store import DATASET_ID, MemoryStore, row, with_call, with_image
 from tests.pictures import PNG
 from touchstone.v1.dataset_service_pb2 import ListDatasetRowsRequest, ListDatasetRowsResponse

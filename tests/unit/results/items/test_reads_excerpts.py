@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from services.results.items import reads
-from services.results.items.excerpts import EXCERPT_BYTES
+from services.results.items.reads import EXCERPT_BYTES
 from services.results.storage.database import Connection
 from tests.unit.results.dataset_runs import calling, row, stored
 from touchstone.v1 import results_service_pb2 as pb
