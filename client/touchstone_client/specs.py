@@ -12,9 +12,9 @@ from services.words import enums
 from services.words.fields import Field
 from services.words.job_options import ALL, DATASET, SUITE, DatasetJobOptions, SuiteJobOptions, fill
 from services.words.jobs import items_of, suite_of
+from services.words.refusals import counted
 from services.words.sampling import SamplingParameters
 from services.words.scorers import ScoringOptions, scoring_of
-from services.words.sentences import counted
 from touchstone.v1 import item_result_pb2, job_pb2, scoring_pb2
 from touchstone_client.errors import InvalidError
 

@@ -12,7 +12,7 @@ import httpx
 
 from deploy.local.settings import LaunchError
 from deploy.local.terminal import SCALE, Terminal, duration, interval_bar, progress_bar, table
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 API = "/api/v1/benchmarking"
 SUITE = "demo"

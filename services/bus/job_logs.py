@@ -18,7 +18,7 @@ import nats.errors
 
 from services.bus.contract import LOG_LEVELS
 from services.errors import sendable
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import scheduler_service_pb2
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 from services import further_fields
 from services.chat_requests.faults import WrongRowError, quoted
 from services.chat_requests.strict_json import parse
-from services.words import chat, sentences
+from services.words import chat, refusals
 from touchstone.v1.content_pb2 import Image
 from touchstone.v1.dataset_pb2 import ChatMessage, DatasetRow
 
@@ -37,7 +37,7 @@ def converse(row: DatasetRow, messages: Any) -> None:
     if not isinstance(messages, list) or not messages:
         raise WrongRowError('"messages" must be an array of objects with "role" and "content", and not empty.')
     if len(messages) > MOST_MESSAGES:
-        raise WrongRowError(sentences.too_large("The row", len(messages), MOST_MESSAGES, "messages"))
+        raise WrongRowError(refusals.too_large("The row", len(messages), MOST_MESSAGES, "messages"))
     for place, message in enumerate(messages, start=1):
         if not isinstance(message, dict):
             raise WrongRowError(f'Message {place} must be an object with "role" and "content".')
@@ -107,7 +107,7 @@ def _image(value: Any, place: int) -> Image:
     except ValueError:
         raise WrongRowError(f"{where} is not valid base64.") from None
     if len(data) > chat.MOST_IMAGE_BYTES:
-        raise WrongRowError(f"{sentences.too_large(where, len(data), chat.MOST_IMAGE_BYTES, 'bytes')} Make it smaller.")
+        raise WrongRowError(f"{refusals.too_large(where, len(data), chat.MOST_IMAGE_BYTES, 'bytes')} Make it smaller.")
     media_type = found[1].lower()
     if (told := chat.image_type(data)) != media_type:
         raise WrongRowError(f"{where} is {told or 'no picture that can be sent'}, but its data URI says {media_type}.")

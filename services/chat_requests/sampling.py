@@ -8,7 +8,7 @@ from typing import Any
 from services import further_fields
 from services.chat_requests.faults import WrongRowError, quoted
 from services.chat_requests.strict_json import dump
-from services.words import sentences
+from services.words import refusals
 from services.words.sampling import BY_ROW_NAME
 from touchstone.v1.dataset_pb2 import DatasetRow
 
@@ -79,7 +79,7 @@ def _stops(value: Any) -> list[str]:
 
 def _keep(row: DatasetRow, extra: dict[str, Any]) -> None:
     if (size := len(dump(extra).encode())) > _EXTRA_BYTES:
-        raise WrongRowError(sentences.too_large("The rest of the request", size, _EXTRA_BYTES, "bytes"))
+        raise WrongRowError(refusals.too_large("The rest of the request", size, _EXTRA_BYTES, "bytes"))
     for name, value in extra.items():
         if further_fields.too_deep([value]):
             raise WrongRowError(

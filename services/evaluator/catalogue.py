@@ -21,7 +21,7 @@ from services.evaluator.datasets.rows import sample
 from services.evaluator.items.metrics import repeated
 from services.evaluator.items.task import Task
 from services.evaluator.suites import ListedSuite, OpenSuite, TaskDeclaration, shipped
-from services.words import sentences
+from services.words import refusals
 from services.words.job_options import MOST_REPEATS
 from touchstone.v1 import job_pb2, suite_pb2
 
@@ -182,7 +182,7 @@ class Catalogue:
         if suite in self._open:
             raise TaskNotFoundError(f"Name a task of {suite}, as in {suite}:<task>.", "suite")
         known = [*self._listed, *(f"{name}:<task>" for name in self._open)]
-        raise TaskNotFoundError(f"{sentences.not_found('Suite', suite)}. Suites: {', '.join(known)}.", "suite")
+        raise TaskNotFoundError(f"{refusals.not_found('Suite', suite)}. Suites: {', '.join(known)}.", "suite")
 
 
 def select(task: Task, limit: int, seed: int) -> Sequence[int]:
@@ -241,10 +241,10 @@ def _definition(suite: ListedSuite, name: str) -> TaskDeclaration:
 
 def _check(work: job_pb2.SuiteWork, mode: suite_pb2.Mode) -> None:
     if work.limit < 0:
-        raise InvalidRequestError(sentences.at_least("limit", 0, zero="all items"), "suite.limit")
+        raise InvalidRequestError(refusals.at_least("limit", 0, zero="all items"), "suite.limit")
     if work.shots < 0:
-        raise InvalidRequestError(sentences.at_least("shots", 0), "suite.shots")
+        raise InvalidRequestError(refusals.at_least("shots", 0), "suite.shots")
     if not 0 <= work.repeats <= MOST_REPEATS:
-        raise InvalidRequestError(sentences.between("repeats", 0, MOST_REPEATS), "suite.repeats")
+        raise InvalidRequestError(refusals.between("repeats", 0, MOST_REPEATS), "suite.repeats")
     if work.repeats > 1 and mode == suite_pb2.MODE_LOGLIKELIHOOD:
         raise InvalidRequestError("Log-likelihoods are the same each time. Set repeats to 0 or 1.", "suite.repeats")

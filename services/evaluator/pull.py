@@ -15,8 +15,8 @@ from services.evaluator.catalogue import TaskNotFoundError
 from services.evaluator.data import reader
 from services.evaluator.data.reader import DataError, Origin, Source, unreachable
 from services.evaluator.suites import shipped
-from services.words import sentences
-from services.words.sentences import counted
+from services.words import refusals
+from services.words.refusals import counted
 
 Load = Callable[[str, str, str, str], tuple[pa.Table, str]]
 
@@ -31,7 +31,7 @@ def pull(suite: str, directory: Path, report: Callable[[str], None], load: Load 
     """
     suites = shipped()
     if suite not in suites:
-        raise TaskNotFoundError(f"{sentences.not_found('Suite', suite)}. Suites: {', '.join(suites)}.", "suite")
+        raise TaskNotFoundError(f"{refusals.not_found('Suite', suite)}. Suites: {', '.join(suites)}.", "suite")
     splits = dict.fromkeys(found for definition in suites[suite].definitions for found in definition.splits())
     wanted = [(source, split) for source, split in splits if source.dataset != demo.DATASET]
     if not wanted:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 from services.errors import InvalidRequestError
-from services.words import sentences
+from services.words import refusals
 
 M = TypeVar("M", bound=Message)
 R = TypeVar("R")
@@ -26,7 +26,7 @@ MAX_PAGE_BYTES = 3 * 1024 * 1024
 def page_size(asked: int, default: int, most: int) -> int:
     """Raises InvalidRequestError below 0; more than `most` counts as `most`."""
     if asked < 0:
-        raise InvalidRequestError(sentences.between("page_size", 0, most, zero=str(default)), "page_size")
+        raise InvalidRequestError(refusals.between("page_size", 0, most, zero=str(default)), "page_size")
     return min(asked or default, most)
 
 
@@ -50,11 +50,11 @@ def decode_token(token: str, filter_: str, kinds: tuple[type, ...]) -> Key | Non
     try:
         found = json.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError) as error:
-        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token") from error
+        raise InvalidRequestError(refusals.PAGE_TOKEN, "page_token") from error
     if not isinstance(found, list) or [type(part) for part in found] != [str, *kinds] or found[0] != filter_:
-        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
+        raise InvalidRequestError(refusals.PAGE_TOKEN, "page_token")
     if not all(map(_is_storable, found)):
-        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
+        raise InvalidRequestError(refusals.PAGE_TOKEN, "page_token")
     return found[1:]
 
 
@@ -70,7 +70,7 @@ def time_of(microseconds: str | int) -> datetime:
     try:
         return datetime(1970, 1, 1) + timedelta(microseconds=int(microseconds))
     except OverflowError as error:
-        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token") from error
+        raise InvalidRequestError(refusals.PAGE_TOKEN, "page_token") from error
 
 
 def fill_page(messages: Iterable[M], size: int, filter_: str, key: Callable[[M], Key]) -> tuple[list[M], str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from services.words import sentences
+from services.words import refusals
 
 DOLLARS = "US dollars"
 INT32_MAX = 2**31 - 1
@@ -71,7 +71,7 @@ class Number(Field):
     @property
     def range(self) -> str:
         """ "0 to 2"; empty if the upper end is only a safeguard."""
-        return "" if self.high >= _SAFE else f"{sentences.bound(self.low)} to {sentences.bound(self.high)}"
+        return "" if self.high >= _SAFE else f"{refusals.bound(self.low)} to {refusals.bound(self.high)}"
 
     @property
     def help(self) -> str:
@@ -102,7 +102,7 @@ class Choice(Field):
         return f"{super().help} (default: {self.default})" if self.default else super().help
 
     def problem(self, value: Any, name: str) -> str:
-        return "" if not value or value in self.words.values() else sentences.not_valid(value, name, self.words)
+        return "" if not value or value in self.words.values() else refusals.not_valid(value, name, self.words)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class OpenChoice(Choice):
 
     def problem(self, value: Any, name: str) -> str:
         """Of its form: whether there is such a plug-in, only a running evaluator tells."""
-        return "" if not value or re.fullmatch(self.pattern, value) else sentences.not_valid(value, name, self.words)
+        return "" if not value or re.fullmatch(self.pattern, value) else refusals.not_valid(value, name, self.words)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Text(Field):
     longest: int
 
     def problem(self, value: Any, name: str) -> str:
-        return sentences.too_large(name, len(value), self.longest, "characters") if len(value) > self.longest else ""
+        return refusals.too_large(name, len(value), self.longest, "characters") if len(value) > self.longest else ""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class TextList(Field):
     def problem(self, value: Any, name: str) -> str:
         """Spaces around a text do not count."""
         fits = self.least <= len(value) <= self.most and all(0 < len(text.strip()) <= self.longest for text in value)
-        return "" if fits or not value else sentences.entries(name, self.least, self.most, self.longest)
+        return "" if fits or not value else refusals.entries(name, self.least, self.most, self.longest)
 
 
 @dataclass(frozen=True)
@@ -193,5 +193,5 @@ def number_problem(value: object, name: str, low: float, high: float, *, whole: 
     if isinstance(value, float) and not math.isfinite(value):
         return f"{name} must be a finite number."
     if above and not low < value <= high:
-        return f"{name} must be above {sentences.bound(low)} and at most {sentences.bound(high)}."
-    return "" if low <= value <= high else sentences.between(name, low, high)
+        return f"{name} must be above {refusals.bound(low)} and at most {refusals.bound(high)}."
+    return "" if low <= value <= high else refusals.between(name, low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.errors import InvalidRequestError
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
 FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
@@ -112,5 +112,5 @@ def mode_of(spec: job_pb2.JobSpec) -> suite_pb2.Mode:
 def asked_mode(mode: int) -> int:
     """The mode that a request names, GENERATE without one. Raises InvalidRequestError for an invalid number."""
     if mode not in suite_pb2.Mode.values():
-        raise InvalidRequestError(sentences.MODE, "mode")
+        raise InvalidRequestError(refusals.MODE, "mode")
     return mode or int(suite_pb2.MODE_GENERATE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from services.words import refusals
 from services.words import scorers as words_of_scorers
-from services.words import sentences
 from touchstone.v1 import evaluator_pb2, job_pb2
 
 SUITE, SCORER, PROVIDER = "suite", "scorer", "provider"
@@ -45,7 +45,7 @@ def left_out(evaluators: Iterable[evaluator_pb2.Evaluator]) -> list[str]:
 def not_running(what: str, name: str, plugin: str) -> str:
     """No running evaluator has a part that another one had."""
     return (
-        f"No running evaluator has the {what} {sentences.shown(name)} of the plug-in {plugin}. Install it where an "
+        f"No running evaluator has the {what} {refusals.shown(name)} of the plug-in {plugin}. Install it where an "
         "evaluator runs, and restart that evaluator."
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, TypedDict
 
-from services.words import enums, sentences
+from services.words import enums, refusals
 from services.words.fields import Choice, Field, Number, OpenChoice, Pattern, Switch, Text, TextList, declared
 from touchstone.v1 import job_pb2, scoring_pb2
 
@@ -143,7 +143,7 @@ def problem(scoring: scoring_pb2.Scoring, plugged: Collection[str] = ()) -> tupl
     """(option, sentence) for the first option that is out of its range; empty when none is. `plugged` are the scorers
     of plug-ins that running evaluators have. `services.patterns` checks the pattern itself."""
     if scoring.scorer and scoring.scorer not in SCORERS and scoring.scorer not in plugged:
-        return "scorer", sentences.not_valid(scoring.scorer, "scorer", [*SCORERS, *sorted(plugged)])
+        return "scorer", refusals.not_valid(scoring.scorer, "scorer", [*SCORERS, *sorted(plugged)])
     for name, field in OPTIONS.items():
         if sentence := field.problem(getattr(scoring, name), name):
             return name, sentence
@@ -174,7 +174,7 @@ def further_problem(first: scoring_pb2.Scoring, further: Sequence[scoring_pb2.Sc
     for place, scoring in enumerate(further):
         path = f"further[{place}]"
         if scoring.scorer and scoring.scorer not in SCORERS:
-            return f"{path}.scorer", sentences.not_valid(scoring.scorer, "further scorer", SCORERS)
+            return f"{path}.scorer", refusals.not_valid(scoring.scorer, "further scorer", SCORERS)
         option, sentence = problem(scoring)
         if sentence:
             return f"{path}.{option}", sentence

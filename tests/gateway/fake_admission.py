@@ -22,7 +22,7 @@ from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.jobs.job import Job
 from services.scheduler.settings import Limits
 from services.scheduler.webhooks.address import AddressRule
-from services.words import sentences
+from services.words import refusals
 from tests.gateway import fake_data
 from tests.gateway.fake_world import World
 from touchstone.v1 import job_pb2, metric_pb2
@@ -41,7 +41,7 @@ def created(world: World, request_id: str, specs: Sequence[job_pb2.JobSpec]) -> 
     made = [world.jobs[job_id] for job_id in world.requests.get((owner, request_id), [])]
     if made and [job.spec for job in made] != checked:
         what = f"job {made[0].job_id}" if len(made) == len(checked) else f"{len(made)} jobs"
-        raise ConflictError(sentences.id_used(request_id, what))
+        raise ConflictError(refusals.id_used(request_id, what))
     if made:
         return made
     require_room(world, owner, len(checked))
@@ -78,7 +78,7 @@ def retried(world: World, job_id: str) -> job_pb2.Job:
 def find(world: World, job_id: str) -> job_pb2.Job:
     """Raises NotFoundError."""
     if job_id not in world.jobs or job_id in world.forgotten:
-        raise NotFoundError(sentences.not_found("Benchmark job", job_id))
+        raise NotFoundError(refusals.not_found("Benchmark job", job_id))
     return world.jobs[job_id]
 
 
@@ -86,7 +86,7 @@ def require_owner(job: job_pb2.Job) -> None:
     """Raises PermissionDeniedError."""
     caller = rpc.identity()
     if not caller.is_admin and caller.user != job.owner:
-        raise PermissionDeniedError(sentences.not_yours("Job", job.job_id, job.owner, "change it"))
+        raise PermissionDeniedError(refusals.not_yours("Job", job.job_id, job.owner, "change it"))
 
 
 def fleet() -> Fleet:
@@ -116,7 +116,7 @@ def _source(world: World, spec: job_pb2.JobSpec) -> job_pb2.Job | None:
     if not job_id:
         return None
     if job_id not in world.jobs:
-        raise NotFoundError(sentences.not_found("Benchmark job", job_id))
+        raise NotFoundError(refusals.not_found("Benchmark job", job_id))
     source, result = world.jobs[job_id], world.results.get(job_id, metric_pb2.JobResult(job_id=job_id))
     reuse.check_mark(job_id, result)
     reuse.check_kept(job_id, result.texts_dropped)

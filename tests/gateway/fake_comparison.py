@@ -6,7 +6,7 @@ from itertools import combinations
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.results.runs.configurations import JOB_ID
-from services.words import sentences
+from services.words import refusals
 from services.words.jobs import suite_of
 from tests.gateway import fake_data
 from tests.gateway.fake_world import World
@@ -64,7 +64,7 @@ def _run(world: World, subject: str, suite: str, metrics: list[str]) -> comparis
     ]
     if not found and JOB_ID.fullmatch(subject):
         if subject not in world.jobs:
-            raise NotFoundError(sentences.not_found("Benchmark job", subject))
+            raise NotFoundError(refusals.not_found("Benchmark job", subject))
         raise NotFoundError(f"Job {subject} has no finished run yet. Compare it when it is finished.")
     if not found:
         raise NotFoundError(

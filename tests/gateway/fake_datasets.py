@@ -16,7 +16,7 @@ from services.results.datasets import child, servicer, stored_rows
 from services.results.datasets.frames import HEADER, Kind, Limits, Shard
 from services.results.datasets.reading import previewing
 from services.results.datasets.reading.reader import read
-from services.words import plugins, sentences
+from services.words import plugins, refusals
 from tests.gateway import fake_data, fake_pages
 from tests.gateway.fake_world import LIVE, World
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
@@ -109,7 +109,7 @@ def once(
     """What the request has made before, if it was the same."""
     known = world.dataset_requests.get(request_id)
     if known is not None and known[0] != asked:
-        raise ConflictError(sentences.id_used(request_id, f"dataset {known[1]}"))
+        raise ConflictError(refusals.id_used(request_id, f"dataset {known[1]}"))
     made = world.datasets[known[1]] if known is not None else make()
     if request_id:
         world.dataset_requests[request_id] = (asked, made.dataset_id)

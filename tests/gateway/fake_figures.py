@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
-from services.words import phrases, sentences
+from services.words import phrases, refusals
 from services.words.enums import MARKS
 from services.words.jobs import suite_of
 from services.words.suites import unknown_suite
@@ -142,7 +142,7 @@ def name_configuration(
     known = _known(world) | world.names
     if request.configuration not in known:
         raise NotFoundError(
-            f"{sentences.not_found('Configuration', request.configuration)}. Use a hash from a leaderboard."
+            f"{refusals.not_found('Configuration', request.configuration)}. Use a hash from a leaderboard."
         )
     named = world.names.setdefault(request.configuration, known[request.configuration])
     if request.HasField("name"):
@@ -156,10 +156,10 @@ def name_configuration(
 
 def mark_run(world: World, request: results_service_pb2.MarkRunRequest) -> results_service_pb2.MarkRunResponse:
     if request.job_id not in world.jobs:
-        raise NotFoundError(sentences.not_found("Benchmark job", request.job_id))
+        raise NotFoundError(refusals.not_found("Benchmark job", request.job_id))
     job, caller = world.jobs[request.job_id], rpc.identity()
     if not caller.is_admin and caller.user != job.owner:
-        raise PermissionDeniedError(sentences.not_yours("Job", job.job_id, job.owner, "mark it"))
+        raise PermissionDeniedError(refusals.not_yours("Job", job.job_id, job.owner, "mark it"))
     if job.state in phrases.ENDED_EARLY:
         how = phrases.ENDED_EARLY[job.state]
         raise ConflictError(f"Job {job.job_id} {how}, so no leaderboard shows it and there is nothing to mark.")
@@ -181,7 +181,7 @@ def _check_successor(world: World, request: results_service_pb2.MarkRunRequest) 
     if not by or by == request.job_id:
         raise InvalidRequestError("Name the run that replaces it.", "superseded_by")
     if by not in world.jobs:
-        missing = sentences.not_found("Benchmark job", by)
+        missing = refusals.not_found("Benchmark job", by)
         raise InvalidRequestError(f"{missing}. Name a finished run.", "superseded_by")
     if world.jobs[by].state != _COMPLETED:
         raise InvalidRequestError(f"Job {by} is not finished. Name a finished run.", "superseded_by")

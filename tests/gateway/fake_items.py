@@ -7,7 +7,7 @@ from typing import Any
 
 from services import further_fields
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.words import chat, sentences
+from services.words import chat, refusals
 from tests.gateway import fake_data, fake_pages
 from tests.gateway.fake_world import World
 from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2
@@ -15,7 +15,7 @@ from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service
 
 def _job(world: World, job_id: str) -> job_pb2.Job:
     if job_id not in world.jobs:
-        raise NotFoundError(sentences.not_found("Benchmark job", job_id))
+        raise NotFoundError(refusals.not_found("Benchmark job", job_id))
     return world.jobs[job_id]
 
 

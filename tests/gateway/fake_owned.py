@@ -14,7 +14,7 @@ from services.errors import ConflictError, InvalidRequestError, NotFoundError
 from services.scheduler.requests.paging import after_of, paged, token_of
 from services.scheduler.schedules.cron import Cron
 from services.scheduler.webhooks.address import AddressRule
-from services.words import sentences
+from services.words import refusals
 from tests.gateway import fake_admission
 from tests.gateway.fake_world import World
 from touchstone.v1 import job_pb2, schedule_pb2, scheduler_service_pb2, webhook_pb2
@@ -38,7 +38,7 @@ def create_schedule(
     for known in world.schedules.values():
         if request.request_id and (known.owner, known.request_id) == (owner, request.request_id):
             if (known.cron, known.spec, known.label) != (asked.cron, asked.spec, asked.label):
-                raise ConflictError(sentences.id_used(request.request_id, f"schedule {known.schedule_id}"))
+                raise ConflictError(refusals.id_used(request.request_id, f"schedule {known.schedule_id}"))
             return scheduler_service_pb2.CreateScheduleResponse(schedule=known)
     made = add_schedule(world, asked, owner)
     made.next_at.FromMilliseconds(int(times.next(now) * 1000))
@@ -77,7 +77,7 @@ def list_schedules(
 
 def delete_schedule(world: World, schedule_id: str) -> scheduler_service_pb2.DeleteScheduleResponse:
     if world.schedules.pop(schedule_id, None) is None:
-        raise NotFoundError(sentences.not_found("Schedule", schedule_id))
+        raise NotFoundError(refusals.not_found("Schedule", schedule_id))
     return scheduler_service_pb2.DeleteScheduleResponse()
 
 
@@ -113,13 +113,13 @@ def list_webhooks(
 
 def delete_webhook(world: World, webhook_id: str) -> scheduler_service_pb2.DeleteWebhookResponse:
     if world.webhooks.pop(webhook_id, None) is None:
-        raise NotFoundError(sentences.not_found("Webhook", webhook_id))
+        raise NotFoundError(refusals.not_found("Webhook", webhook_id))
     return scheduler_service_pb2.DeleteWebhookResponse()
 
 
 def redeliver(world: World, delivery_id: str) -> scheduler_service_pb2.RedeliverWebhookResponse:
     if delivery_id not in world.dead:
-        raise NotFoundError(sentences.not_found("Delivery", delivery_id))
+        raise NotFoundError(refusals.not_found("Delivery", delivery_id))
     if world.dead[delivery_id].tries > 9:
         raise ConflictError(f"Delivery {delivery_id} is under way.")
     return scheduler_service_pb2.RedeliverWebhookResponse(delivery=world.dead.pop(delivery_id))
@@ -147,7 +147,7 @@ def list_job_logs(
     world: World, request: scheduler_service_pb2.ListJobLogsRequest
 ) -> scheduler_service_pb2.ListJobLogsResponse:
     if request.job_id not in world.jobs:
-        raise NotFoundError(sentences.not_found("Benchmark job", request.job_id))
+        raise NotFoundError(refusals.not_found("Benchmark job", request.job_id))
     levels = ("info", "warning", "error")
     least = levels.index(request.level) if request.level else 0
     lines = [line for line in world.logs.get(request.job_id, []) if levels.index(line.level) >= least]
@@ -159,7 +159,7 @@ def _in_order(found: Sequence[T], request: Any, usual: int) -> tuple[list[T], st
     """A page of what has no key but its place. Raises InvalidRequestError."""
     after = after_of(request.page_token) or "0"
     if not after.isdecimal():
-        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
+        raise InvalidRequestError(refusals.PAGE_TOKEN, "page_token")
     end = int(after) + (request.page_size or usual)
     return list(found[int(after) : end]), token_of(str(end)) if end < len(found) else ""
 

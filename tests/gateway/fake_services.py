@@ -18,7 +18,7 @@ from services.errors import (
     NotFoundError,
 )
 from services.scheduler.jobs.job import Job
-from services.words import sentences
+from services.words import refusals
 from tests.gateway import (
     fake_admission,
     fake_comparison,
@@ -157,7 +157,7 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
 
     def _job(self, job_id: str) -> job_pb2.Job:
         if job_id not in self.world.jobs:
-            raise NotFoundError(sentences.not_found("Benchmark job", job_id))
+            raise NotFoundError(refusals.not_found("Benchmark job", job_id))
         return self.world.jobs[job_id]
 
     async def GetJob(self, request: Any, context: Any) -> Any:

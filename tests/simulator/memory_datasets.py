@@ -18,7 +18,7 @@ from services.results.datasets import child, frames, index
 from services.results.datasets.frames import HEADER, Kind, Shard
 from services.results.datasets.reading import reader, shards
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import sentences
+from services.words import refusals
 from services.words.jobs import LIVE
 from touchstone.v1 import dataset_pb2
 
@@ -103,7 +103,7 @@ def made_by(connection: Any, request: index.Request, now: datetime) -> dataset_p
     if dataset_id not in tables.listed or made_at <= now - index.REQUESTS_KEPT:
         return None
     if asked != request.asked:
-        raise ConflictError(sentences.id_used(request.request_id, f"dataset {dataset_id}"))
+        raise ConflictError(refusals.id_used(request.request_id, f"dataset {dataset_id}"))
     return tables.datasets[dataset_id][0]
 
 

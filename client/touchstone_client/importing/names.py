@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import suite_pb2
 from touchstone_client.errors import InvalidError
 from touchstone_client.importing import responses
@@ -37,7 +37,7 @@ def resolve(
     if unused := set(named) - {log.task for log in logs}:
         raise InvalidError.of(f"None of the logs is of {', '.join(sorted(unused))}, which --task names.")
     if suite and suite not in known and ":" not in suite:
-        raise InvalidError.of(f"{sentences.not_found('Suite', suite)}. Suites: {', '.join(known)}.")
+        raise InvalidError.of(f"{refusals.not_found('Suite', suite)}. Suites: {', '.join(known)}.")
     found = {log.task: _candidates(log, known, suite, named.get(log.task, "")) for log in logs}
     chosen = suite or _common(found)
     targets: dict[str, Sequence[Target]] = {}

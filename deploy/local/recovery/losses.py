@@ -21,7 +21,7 @@ from deploy.local.state import StateDir
 from services import bus
 from services.bus.contract import info_of_stream, object_stream, stream_configs
 from services.errors import TouchstoneError
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 Say = Callable[[str], None]
 

@@ -26,7 +26,7 @@ from services.errors import TouchstoneError
 from services.results.backups import manifest
 from services.results.backups.rebuilding import complete, keep
 from services.results.intake.writes import Mark
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 Say = Callable[[str], None]
 

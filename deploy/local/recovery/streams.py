@@ -17,7 +17,7 @@ from nats.js import api
 from services import bus
 from services.bus.contract import info_of_stream
 from services.errors import TouchstoneError
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 _AT_ONCE = 256
 _SILENT_S = 5.0

@@ -11,7 +11,7 @@ import nats.js.errors
 
 from deploy.local.recovery.offline_nats import offline_nats
 from services import bus
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 Say = Callable[[str], None]
 

@@ -19,7 +19,7 @@ from services.evaluator.engine.model_residency import Residency
 from services.evaluator.engine.process import EngineError, EngineProcess
 from services.evaluator.providers.protocol.provider import Provider, ProviderError
 from services.evaluator.providers.protocol.transport import Transport
-from services.words.sentences import OVER_LIMIT
+from services.words.refusals import OVER_LIMIT
 
 MOST_IN_A_ROW = 3
 """The job fails after this many ends in a row without an answer."""

@@ -21,7 +21,7 @@ from services.errors import InvalidRequestError, NotFoundError, UnavailableError
 from services.evaluator import demo
 from services.evaluator.data import reader
 from services.evaluator.data.reader import Origin, as_dicts
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1.dataset_service_pb2 import CreateHubDatasetRequest
 from touchstone.v1.suite_pb2 import DataSource
 
@@ -87,7 +87,7 @@ def _checked(request: CreateHubDatasetRequest) -> DataSource:
         if not pattern.fullmatch(getattr(source, field)):
             raise InvalidRequestError(f"{field} must be {example}.", f"source.{field}")
     if request.limit < 0:
-        raise InvalidRequestError(sentences.at_least("limit", 0, zero="all rows"), "limit")
+        raise InvalidRequestError(refusals.at_least("limit", 0, zero="all rows"), "limit")
     return source
 
 

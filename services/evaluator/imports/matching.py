@@ -11,7 +11,7 @@ from typing import Any
 from services import numbers
 from services.evaluator.item_result import prompt_text
 from services.evaluator.items.task import Continuation, Item, Response
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1.results_service_pb2 import ImportedAnswer
 
 _BETWEEN = "\x1e"

@@ -18,7 +18,7 @@ from services.evaluator.providers.anthropic_wire import DEFAULT_MAX_TOKENS
 from services.evaluator.providers.pricing import image_tokens, prices
 from services.evaluator.providers.protocol import common_form
 from services.evaluator.providers.protocol.sampling import extra, recorded
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
 _UNIT_ITEMS = 4
@@ -102,7 +102,7 @@ class MostCost:
                 _FIELD,
             )
         if not self._free and known is None:
-            raise InvalidRequestError(sentences.prices_unknown(spec.endpoint, spec.model), _FIELD)
+            raise InvalidRequestError(refusals.prices_unknown(spec.endpoint, spec.model), _FIELD)
         self._prices = known or endpoint_pb2.Prices()
         self._share = prices.batch_share(known) if spec.provider_batch else 1.0
 

@@ -22,7 +22,7 @@ from services.evaluator.provider_batches.planning import line_bytes, unit_rows
 from services.evaluator.providers.baseline import MAJORITY, NO_REFERENCE
 from services.evaluator.providers.protocol.capabilities import Resolved
 from services.evaluator.providers.protocol.provider import ProviderError
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.dataset_pb2 import DatasetRow
 
@@ -87,7 +87,7 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
 def check_mode(spec: job_pb2.JobSpec) -> None:
     """Raises InvalidRequestError."""
     if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD:
-        raise InvalidRequestError(sentences.GENERATE_ONLY, "mode")
+        raise InvalidRequestError(refusals.GENERATE_ONLY, "mode")
 
 
 class _Looked:

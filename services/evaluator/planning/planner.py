@@ -39,11 +39,11 @@ from services.evaluator.storing import until_stored
 from services.evaluator.units.puller import Puller
 from services.evaluator.units.unit_loader import Loader
 from services.evaluator.units.units_in_hand import Hand, Held
-from services.words import plugins, sentences
+from services.words import plugins, refusals
 from services.words.endpoints import named, no_model
 from services.words.enums import proto_name
 from services.words.jobs import is_rescore, mode_of, takes_stored
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
@@ -266,7 +266,7 @@ def _asked(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, model: endpoi
     if loglikelihood and capabilities.HasField("loglikelihood") and not capabilities.loglikelihood:
         raise no_loglikelihood(spec.endpoint)
     if spec.reuse.any_job and not takes_stored(spec.reuse, model.digest):
-        raise InvalidRequestError(sentences.weights_unknown(spec.endpoint, spec.model), "reuse.any_job")
+        raise InvalidRequestError(refusals.weights_unknown(spec.endpoint, spec.model), "reuse.any_job")
     return job_pb2.Receipt(
         endpoint_kind=endpoint.kind,
         server=endpoint.server,

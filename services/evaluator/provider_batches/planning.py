@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints.batch_options import KINDS, BatchOptions
 from services.evaluator.items.task import Message
-from services.words import chat, sentences
+from services.words import chat, refusals
 from touchstone.v1 import job_pb2
 
 _ROW_BYTES = 1024
@@ -21,7 +21,7 @@ _BUDGET_SHARE = 0.1
 def check(spec: job_pb2.JobSpec, kind: str) -> None:
     """Raises InvalidRequestError for a job that cannot use its endpoint's batch API."""
     if kind not in KINDS:
-        raise InvalidRequestError(sentences.no_batch_api(spec.endpoint, kind, KINDS), "provider_batch")
+        raise InvalidRequestError(refusals.no_batch_api(spec.endpoint, kind, KINDS), "provider_batch")
 
 
 def line_bytes(messages: Sequence[Message], sampling: job_pb2.Sampling) -> int:

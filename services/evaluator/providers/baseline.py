@@ -22,8 +22,8 @@ from services.evaluator.item_result import called
 from services.evaluator.items.task import Item, Response, Task
 from services.evaluator.plugins.contract import PluginError
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
-from services.words import sentences
-from services.words.sentences import counted
+from services.words import refusals
+from services.words.refusals import counted
 from services.words.suites import ECHO
 from touchstone.v1 import endpoint_pb2
 from touchstone.v1.content_pb2 import ToolCall
@@ -136,7 +136,7 @@ def check(model: str, *, of_rows: bool) -> None:
     """Raises a fatal ProviderError for an unknown baseline, and for one without a basis: an uploaded row has neither
     labels nor a train split, and a suite's prompt is not an answer."""
     if model not in _DESCRIPTIONS:
-        raise ProviderError(sentences.not_valid(model, "baseline", _DESCRIPTIONS), fatal=True, status=404)
+        raise ProviderError(refusals.not_valid(model, "baseline", _DESCRIPTIONS), fatal=True, status=404)
     if of_rows and model not in (ECHO, MAJORITY):
         raise ProviderError(
             f"The {model} baseline needs labels or a train split, which an uploaded dataset does not have. Choose "

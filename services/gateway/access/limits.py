@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from services.errors import LimitReachedError, UnavailableError
-from services.words import sentences
+from services.words import refusals
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class SlidingWindow:
         if len(times) >= self._limit:
             wait = max(1, math.ceil(times[0] + self._window_s - now))
             raise LimitReachedError(
-                f"More than {sentences.counted(self._limit, 'request')} in {self._window_s:.0f} seconds. "
+                f"More than {refusals.counted(self._limit, 'request')} in {self._window_s:.0f} seconds. "
                 f"Try again in {wait} s.",
                 wait,
             )
@@ -85,7 +85,7 @@ class Streams:
     def slot(self, user: str) -> Iterator[None]:
         """Holds one stream of the user. Raises LimitReachedError when all are taken."""
         if self._open[user] >= self._per_user:
-            raise LimitReachedError(sentences.open_already(self._per_user, self._what), 10)
+            raise LimitReachedError(refusals.open_already(self._per_user, self._what), 10)
         self._open[user] += 1
         try:
             yield

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from services.errors import InvalidRequestError
 from services.gateway.fields.schema import BOOLEAN, Schema, null
 from services.gateway.http.responses import FieldErrors
-from services.words import sentences
+from services.words import refusals
 from services.words.fields import number_problem
 
 Problem = tuple[str, str]
@@ -101,7 +101,7 @@ JOB_ID = text(36, pattern=_JOB_ID, means="a job's id, a UUID or bm_ and 32 digit
 def one_of(*choices: str) -> Check:
     def judge(value: object, path: str) -> Iterator[Problem]:
         if value not in choices:
-            yield path, sentences.not_valid(value, path, choices)
+            yield path, refusals.not_valid(value, path, choices)
 
     return Check({"type": "string", "enum": list(choices)}, judge)
 
@@ -111,7 +111,7 @@ def one_of_or_named(pattern: str, *choices: str) -> Check:
 
     def judge(value: object, path: str) -> Iterator[Problem]:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            yield path, sentences.not_valid(value, path, choices)
+            yield path, refusals.not_valid(value, path, choices)
 
     return Check({"type": "string", "pattern": f"^(?:{pattern})$", "examples": list(choices)}, judge)
 

@@ -12,7 +12,7 @@ from typing import Any
 from services import further_fields, patterns
 from services.gateway.fields import checks
 from services.gateway.fields.checks import Check, Problem
-from services.words import sentences
+from services.words import refusals
 from services.words.fields import Choice, Field, Number, OpenChoice, Pattern, Switch, Text, TextList, TextTable
 from services.words.job_options import ALL
 from services.words.sampling import BY_REST_NAME, PARAMETERS
@@ -30,7 +30,7 @@ def _pattern_problems(value: object, path: str) -> Iterator[Problem]:
         try:
             patterns.compiled(str(value))
         except ValueError as error:
-            yield path, sentences.pattern(error, path)
+            yield path, refusals.pattern(error, path)
 
 
 _PATTERN_TEXT = checks.text(patterns.MOST_CHARACTERS)

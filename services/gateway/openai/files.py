@@ -27,7 +27,7 @@ from services.gateway.openai.objects import CHAT
 from services.gateway.reads import jobs
 from services.gateway.uploads import body
 from services.gateway.uploads.body import chunks, store
-from services.words import chat, sentences
+from services.words import chat, refusals
 from services.words.enums import LAST_ASSISTANT
 from services.words.limits import EXPIRY_S
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
@@ -91,11 +91,11 @@ def _check(fields: Mapping[str, str], whole: bool) -> None:
     if fields.get("purpose", "" if whole else "batch") != "batch":
         raise InvalidRequestError("purpose must be batch: files are only for batches.", "purpose")
     if fields.get(_ANCHOR, objects.CREATED) != objects.CREATED:
-        raise InvalidRequestError(sentences.not_valid(fields[_ANCHOR], _ANCHOR, (objects.CREATED,)), _ANCHOR)
+        raise InvalidRequestError(refusals.not_valid(fields[_ANCHOR], _ANCHOR, (objects.CREATED,)), _ANCHOR)
     seconds = fields.get(_SECONDS, "3600")
     whole_number = seconds.isascii() and seconds.isdecimal() and len(seconds) <= len(str(EXPIRY_S[1]))
     if not (whole_number and EXPIRY_S[0] <= int(seconds) <= EXPIRY_S[1]):
-        raise InvalidRequestError(sentences.between(_SECONDS, *EXPIRY_S), _SECONDS)
+        raise InvalidRequestError(refusals.between(_SECONDS, *EXPIRY_S), _SECONDS)
     if whole and (_ANCHOR in fields) != (_SECONDS in fields):
         missing = _ANCHOR if _SECONDS in fields else _SECONDS
         raise InvalidRequestError(f"expires_after needs both its fields. Add {missing}.", missing)

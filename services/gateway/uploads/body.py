@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from services import rpc
 from services.errors import InvalidRequestError
 from services.gateway.backend import Backend
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import dataset_pb2, dataset_service_pb2
 
 FILE = "file"

@@ -17,7 +17,7 @@ from services.results.scores.suite_score import SCORE
 from services.results.storage import run_scores
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import sentences, weighting
+from services.words import refusals, weighting
 from services.words.jobs import asked_mode
 from services.words.suites import unknown_suite
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
@@ -56,7 +56,7 @@ def leaderboard(
             f"Suite {request.suite} has no metric {metric!r}. Its metrics: {', '.join(metrics)}.", "metric"
         )
     if request.limit < 0:
-        raise InvalidRequestError(sentences.between("limit", 0, 1000, zero="10"), "limit")
+        raise InvalidRequestError(refusals.between("limit", 0, 1000, zero="10"), "limit")
     runs, board = _runs_of(connection, request, mode, visible)
     where = board | {"endpoint": request.endpoint}
     rows = connection.execute(query("boards/leaderboard_sets").format(runs=runs), where).fetchall()

@@ -10,7 +10,7 @@ from services.results.statistics.metric_values import ACCURACY
 from services.results.storage import run_scores
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import sentences
+from services.words import refusals
 from services.words.jobs import asked_mode
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -26,7 +26,7 @@ POINTS = 300
 def since(days: int, now: datetime) -> datetime | None:
     """The beginning of the last `days` days; None for 0. Raises InvalidRequestError."""
     if not 0 <= days <= MOST_DAYS:
-        raise InvalidRequestError(sentences.between("days", 0, MOST_DAYS, zero="no limit"), "days")
+        raise InvalidRequestError(refusals.between("days", 0, MOST_DAYS, zero="no limit"), "days")
     return now - timedelta(days=days) if days else None
 
 
@@ -76,7 +76,7 @@ def list_trends(
 ) -> pb.ListTrendsResponse:
     """`now` is UTC without a zone. Raises InvalidRequestError."""
     if not 0 <= request.limit <= MOST_SERIES:
-        raise InvalidRequestError(sentences.between("limit", 0, MOST_SERIES, zero=str(SERIES)), "limit")
+        raise InvalidRequestError(refusals.between("limit", 0, MOST_SERIES, zero=str(SERIES)), "limit")
     rows = connection.execute(
         query("boards/trends").format(metric=", ".join(f"r.{name}" for name in run_scores.METRIC_COLUMNS)),
         {

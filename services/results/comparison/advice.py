@@ -16,7 +16,7 @@ from services.results.paired.verdicts import Verdict, one_of
 from services.results.scores.ranking import NO_REFERENCE
 from services.results.scores.unread import CUT_SHARE
 from services.words import weighting
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 
 def notes(outcome: Outcome) -> list[str]:

@@ -21,7 +21,7 @@ from services.results.paired.pairs.difference import Pair, Terms
 from services.results.scores.suite_score import SCORE
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import sentences, weighting
+from services.words import refusals, weighting
 from touchstone.v1 import comparison_pb2
 
 MOST_TASK_DIFFERENCES = 5_000
@@ -132,7 +132,7 @@ def terms_of(request: comparison_pb2.CompareRequest) -> Terms:
     """Raises InvalidRequestError for an invalid margin or alpha."""
     alpha, margin = request.alpha or 0.05, request.margin or 0.01
     if not (math.isfinite(alpha) and _ALPHAS[0] <= alpha <= _ALPHAS[1]):
-        raise InvalidRequestError(sentences.between("alpha", *_ALPHAS), "alpha")
+        raise InvalidRequestError(refusals.between("alpha", *_ALPHAS), "alpha")
     if not (math.isfinite(margin) and 0 < margin <= _MOST_MARGIN):
         raise InvalidRequestError(f"margin must be above 0 and at most {_MOST_MARGIN:g}.", "margin")
     # Generators take seeds from 0; the two halves of the range do not overlap.
@@ -143,9 +143,7 @@ def metrics_of(request: comparison_pb2.CompareRequest, compared: Comparability) 
     """Raises InvalidRequestError for a metric that no task of the suite has."""
     asked = list(dict.fromkeys(request.metrics)) or [SCORE]
     if len(asked) > _MOST_METRICS:
-        raise InvalidRequestError(
-            sentences.too_large("The comparison", len(asked), _MOST_METRICS, "metrics"), "metrics"
-        )
+        raise InvalidRequestError(refusals.too_large("The comparison", len(asked), _MOST_METRICS, "metrics"), "metrics")
     known = _known_metrics(compared)
     for metric in asked:
         if metric not in known:

@@ -18,7 +18,7 @@ from services.errors import ConflictError, NotFoundError
 from services.results import paging
 from services.results.storage.database import Connection, first_row
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 
@@ -55,7 +55,7 @@ def made_by(connection: Connection, request: Request, now: datetime) -> dataset_
         return None
     dataset = dataset_pb2.Dataset.FromString(row[1])
     if bytes(row[0]) != request.asked:
-        raise ConflictError(sentences.id_used(request.request_id, f"dataset {dataset.dataset_id}"))
+        raise ConflictError(refusals.id_used(request.request_id, f"dataset {dataset.dataset_id}"))
     return dataset
 
 
@@ -144,7 +144,7 @@ def get(connection: Connection, dataset_id: str, visible: Visibility = EVERYTHIN
         {"id": dataset_id, **visible.parameters},
     )
     if row is None:
-        raise NotFoundError(sentences.not_found("Dataset", dataset_id))
+        raise NotFoundError(refusals.not_found("Dataset", dataset_id))
     return dataset_pb2.Dataset.FromString(row[0])
 
 

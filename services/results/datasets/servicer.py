@@ -20,7 +20,7 @@ from services.results.installation import Installation
 from services.results.read_queue import Questions
 from services.results.storage.database import Connection, Database
 from services.rpc import Identity
-from services.words import scorers, sentences
+from services.words import refusals, scorers
 from services.words.limits import EXPIRY_S
 from services.words.scorers import SCORERS
 from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc, scoring_pb2, suite_pb2, token_pb2
@@ -48,7 +48,7 @@ def checked_hub(
 def checked_expiry(seconds: int) -> int:
     """Raises InvalidRequestError for a time that is too short or too long."""
     if not EXPIRY_S[0] <= seconds <= EXPIRY_S[1]:
-        raise InvalidRequestError(sentences.between("expires_after_s", *EXPIRY_S), "expires_after_s")
+        raise InvalidRequestError(refusals.between("expires_after_s", *EXPIRY_S), "expires_after_s")
     return seconds
 
 
@@ -62,7 +62,7 @@ def require_scorer(scoring: scoring_pb2.Scoring, plugged: Collection[str]) -> No
 
 def _checked(asked: dataset_pb2.DatasetOptions, name: str, caller: Identity) -> dataset_pb2.DatasetOptions:
     if asked.project_id < 0:
-        raise InvalidRequestError(sentences.at_least("project_id", 0, zero="no project"), "project_id")
+        raise InvalidRequestError(refusals.at_least("project_id", 0, zero="no project"), "project_id")
     found = dataset_pb2.DatasetOptions()
     found.CopyFrom(asked)
     found.name = _name(name)
@@ -150,7 +150,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         if not request.source.dataset or not request.source.split:
             raise InvalidRequestError("Name the Hub dataset and its split.", "source")
         if request.limit < 0:
-            raise InvalidRequestError(sentences.at_least("limit", 0, zero="all rows"), "limit")
+            raise InvalidRequestError(refusals.at_least("limit", 0, zero="all rows"), "limit")
         rpc.check_request_id(request.request_id)
         asked = checked_hub(request.options, request.source, rpc.identity())
         await self._require_scorer(asked.scoring)
@@ -197,7 +197,7 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         dataset = await self._visible(request.dataset_id)
         caller = rpc.identity()
         if not caller.is_admin and caller.user != dataset.owner:
-            raise PermissionDeniedError(sentences.not_yours("Dataset", dataset.dataset_id, dataset.owner, "delete it"))
+            raise PermissionDeniedError(refusals.not_yours("Dataset", dataset.dataset_id, dataset.owner, "delete it"))
         await self._deletions.delete(dataset.dataset_id)
         (jobs,) = await self._database.read(lambda c: index.jobs_over(c, [dataset.dataset_id]))
         # It is deleted. Wait a short time for its shards, so that its room is free for users who need it.

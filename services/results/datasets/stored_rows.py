@@ -11,7 +11,7 @@ from services.bus import Datasets
 from services.errors import NotFoundError
 from services.results import paging
 from services.results.items.reads import EXCERPT_BYTES
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import dataset_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 from touchstone.v1.content_pb2 import Image
@@ -31,7 +31,7 @@ async def list_rows(store: Datasets, request: pb.ListDatasetRowsRequest) -> pb.L
     first = max(0, int(after[0]) if after else request.first)
     manifest = await store.get_manifest(request.dataset_id)
     if manifest is None:
-        raise NotFoundError(sentences.not_found("Dataset", request.dataset_id))
+        raise NotFoundError(refusals.not_found("Dataset", request.dataset_id))
     response = pb.ListDatasetRowsResponse(first=first)
     used = 0
     async for row in _from(store, manifest, first):

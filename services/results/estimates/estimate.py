@@ -27,7 +27,7 @@ from services.results.runs import job_reads
 from services.results.statistics.metric_values import Floats
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -100,11 +100,11 @@ def estimate_run(
 def _checked(request: pb.EstimateRunRequest, whole: int) -> int:
     if not 0 <= request.concurrency <= MOST_AT_ONCE:
         raise InvalidRequestError(
-            sentences.between("concurrency", 0, MOST_AT_ONCE, zero="that of the first run"),
+            refusals.between("concurrency", 0, MOST_AT_ONCE, zero="that of the first run"),
             "concurrency",
         )
     if not 0 <= request.items <= MOST_ITEMS:
-        raise InvalidRequestError(sentences.between("items", 0, MOST_ITEMS, zero="all items"), "items")
+        raise InvalidRequestError(refusals.between("items", 0, MOST_ITEMS, zero="all items"), "items")
     if not request.items and not whole:
         raise InvalidRequestError("The number of items is unknown. Set items.", "items")
     return request.items or whole

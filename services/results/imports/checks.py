@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from services.bus import IMPORTED, IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError
-from services.words import sentences
+from services.words import refusals
 from services.words.job_options import MOST_REPEATS
 from touchstone.v1 import suite_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
@@ -43,7 +43,7 @@ def check_run(run: ImportedRun) -> None:
         if not 0 < len(text) <= _NAME_CHARACTERS:
             raise InvalidRequestError(f"{field} must have between 1 and {_NAME_CHARACTERS} characters.", f"run.{field}")
     if run.mode not in (suite_pb2.MODE_GENERATE, suite_pb2.MODE_LOGLIKELIHOOD):
-        raise InvalidRequestError(sentences.MODE, "run.mode")
+        raise InvalidRequestError(refusals.MODE, "run.mode")
     if run.tool == IMPORTED and run.mode != suite_pb2.MODE_GENERATE:
         raise InvalidRequestError(f"Answers of the tool {IMPORTED} are text. Set mode to generate.", "run.mode")
     if len(run.prompt_hashes) > MOST_TASKS or run.ByteSize() > _RUN_BYTES:
@@ -75,7 +75,7 @@ def _wrong(answer: ImportedAnswer, mode: suite_pb2.Mode) -> str:
     if not 0 <= answer.item <= _MOST_ITEM:
         return f"item {answer.item:,} is not a row number."
     if not 0 <= answer.repeat < MOST_REPEATS:
-        return sentences.between("repeat", 0, MOST_REPEATS - 1)
+        return refusals.between("repeat", 0, MOST_REPEATS - 1)
     if mode == suite_pb2.MODE_LOGLIKELIHOOD and not answer.continuations and not answer.error:
         return "an answer of a log-likelihood run must have continuations."
     if len(answer.continuations) > _MOST_CONTINUATIONS:

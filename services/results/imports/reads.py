@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from services.errors import InvalidRequestError, NotFoundError
 from services.results.paging import MAX_PAGE_BYTES
 from services.results.storage.database import Connection, first_row
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1.item_result_pb2 import Continuation
 from touchstone.v1.results_service_pb2 import (
     FindResponsesRequest,
@@ -40,7 +40,7 @@ def get_import(connection: Connection, request: GetImportRequest) -> GetImportRe
     )
     if found is None:
         raise NotFoundError(
-            f"{sentences.not_found('Import', request.import_id)}. Import the logs, and use the id that this returns."
+            f"{refusals.not_found('Import', request.import_id)}. Import the logs, and use the id that this returns."
         )
     run, owner, dropped_at = found
     if dropped_at is not None:
@@ -93,7 +93,7 @@ def find_answers(connection: Connection, request: FindResponsesRequest) -> FindR
     if not request.task:
         raise InvalidRequestError("Set task: items belong to a task.", "task")
     if len(request.items) > _MOST:
-        raise InvalidRequestError(sentences.too_large("The request", len(request.items), _MOST, "items"), "items")
+        raise InvalidRequestError(refusals.too_large("The request", len(request.items), _MOST, "items"), "items")
     response = FindResponsesResponse()
     used = 0
     items = sorted(set(request.items))

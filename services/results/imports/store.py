@@ -18,7 +18,7 @@ import pyarrow as pa
 from services.errors import InvalidRequestError
 from services.results.imports.checks import MOST_TASKS
 from services.results.storage.database import Connection, Database, first_row
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
 
@@ -109,7 +109,7 @@ def finish(connection: Connection, import_id: str, answers: int, used: int) -> N
         connection, "SELECT count(DISTINCT task) FROM imported_answers WHERE import_id = $import_id", where
     )
     if counted is not None and counted[0] > MOST_TASKS:
-        raise InvalidRequestError(sentences.too_large("The import", counted[0], MOST_TASKS, "tasks"), "answers")
+        raise InvalidRequestError(refusals.too_large("The import", counted[0], MOST_TASKS, "tasks"), "answers")
     twice = first_row(
         connection,
         'SELECT task, item, "repeat" FROM imported_answers WHERE import_id = $import_id '

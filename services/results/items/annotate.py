@@ -11,7 +11,7 @@ from services.results.storage.database import Connection
 from services.results.storage.item_rows import ERROR
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import Identity
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import results_service_pb2 as pb
 
 ANSWER_BYTES = 64 * 1024
@@ -35,7 +35,7 @@ def annotate(
     _check(request)
     job = job_reads.get_job(connection, request.job_id, visible)
     if not caller.is_admin and caller.user != job.owner:
-        raise PermissionDeniedError(sentences.not_yours("Job", job.job_id, job.owner, "annotate its answers"))
+        raise PermissionDeniedError(refusals.not_yours("Job", job.job_id, job.owner, "annotate its answers"))
     wanted = pb.GetItemRequest(job_id=job.job_id, task=request.task, item=request.item, repeat=request.repeat)
     stored = reads.get_item(connection, wanted, visible)
     _require_answer(request, stored)
@@ -69,10 +69,10 @@ def _check(request: pb.AnnotateItemRequest) -> None:
         raise InvalidRequestError("Only the verdict fix takes a corrected answer.", "corrected_answer")
     if (size := len(request.corrected_answer.encode())) > ANSWER_BYTES:
         raise InvalidRequestError(
-            sentences.too_large("The corrected answer", size, ANSWER_BYTES, "bytes"), "corrected_answer"
+            refusals.too_large("The corrected answer", size, ANSWER_BYTES, "bytes"), "corrected_answer"
         )
     if len(request.note) > NOTE_LENGTH:
-        raise InvalidRequestError(sentences.too_large("The note", len(request.note), NOTE_LENGTH, "characters"), "note")
+        raise InvalidRequestError(refusals.too_large("The note", len(request.note), NOTE_LENGTH, "characters"), "note")
 
 
 def _require_answer(request: pb.AnnotateItemRequest, stored: pb.StoredItem) -> None:

@@ -16,7 +16,7 @@ from services.results.runs import job_reads
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import CALLS
 from services.results.visibility import Visibility
-from services.words import sentences
+from services.words import refusals
 from services.words.enums import ITEM_FILTERS, VERDICTS
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -50,7 +50,7 @@ def choose(connection: Connection, request: ListItemsRequest, visible: Visibilit
         raise NotFoundError(f"Job {job.job_id} has no task {request.task!r}. Its tasks: {', '.join(tasks)}.")
     choice = ITEM_FILTERS.of(request.filter)
     if not choice:
-        raise InvalidRequestError(sentences.not_valid(request.filter, "filter", ITEM_FILTERS), "filter")
+        raise InvalidRequestError(refusals.not_valid(request.filter, "filter", ITEM_FILTERS), "filter")
     if request.baseline_job_id:
         job_reads.get_job(connection, request.baseline_job_id, visible)
     elif choice in _BESIDE:
@@ -140,7 +140,7 @@ def _score(asked: pb.ItemConditions, score: Score) -> Iterator[_Part]:
 def _verdicts(asked: pb.ItemConditions, of_job: str) -> Iterator[_Part]:
     verdicts = set(asked.verdicts)
     if unknown := verdicts - set(pb.Annotation.Verdict.values()):
-        raise InvalidRequestError(sentences.not_valid(max(unknown), "verdict", VERDICTS), "conditions.verdicts")
+        raise InvalidRequestError(refusals.not_valid(max(unknown), "verdict", VERDICTS), "conditions.verdicts")
     if not verdicts:
         return
     held = f"SELECT job_id, task, item, repeat FROM present_annotations WHERE {of_job} AND verdict"

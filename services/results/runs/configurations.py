@@ -11,7 +11,7 @@ from services.results import paging
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import Identity
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import results_service_pb2 as pb
 
 JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -71,7 +71,7 @@ def name_configuration(
     known = _one(connection, request.configuration, visible)
     if known is None:
         raise NotFoundError(
-            f"{sentences.not_found('Configuration', request.configuration)}. Use a hash from a leaderboard."
+            f"{refusals.not_found('Configuration', request.configuration)}. Use a hash from a leaderboard."
         )
     _require_own(connection, known.configuration, caller)
     for field in ("name", "alias"):

@@ -15,7 +15,7 @@ from services.results.scores.job_result import compute
 from services.results.storage import run_scores, text_retention
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import sentences, weighting
+from services.words import refusals, weighting
 from services.words.enums import MARKS
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
@@ -24,7 +24,7 @@ def get_job(connection: Connection, job_id: str, visible: Visibility = EVERYTHIN
     """Raises NotFoundError for a job that the audit trail never named, HiddenJobError for one that is not visible."""
     found = first_row(connection, "SELECT job FROM jobs WHERE job_id = $job_id", {"job_id": job_id})
     if found is None:
-        raise NotFoundError(sentences.not_found("Benchmark job", job_id))
+        raise NotFoundError(refusals.not_found("Benchmark job", job_id))
     job = job_pb2.Job.FromString(found[0])
     visible.check(job)
     return job
@@ -94,7 +94,7 @@ def jobs_where(
     """A request's filters as an SQL condition over `jobs`, with its parameters. Raises InvalidRequestError."""
     for state in request.states:
         if state not in job_pb2.Job.State.values():
-            raise InvalidRequestError(sentences.not_valid(state, "state", job_pb2.Job.State.keys()[1:]), "states")
+            raise InvalidRequestError(refusals.not_valid(state, "state", job_pb2.Job.State.keys()[1:]), "states")
     return query("runs/jobs_where"), {
         "model": request.model,
         "model_query": request.model_query,

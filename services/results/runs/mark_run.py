@@ -11,7 +11,7 @@ from services.results.storage import run_scores
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import Identity
-from services.words import phrases, sentences
+from services.words import phrases, refusals
 from services.words.enums import MARKS
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -40,7 +40,7 @@ def mark_run(
         raise InvalidRequestError(f"reason must have between 1 and {REASON_LENGTH} characters.", "reason")
     job = job_reads.get_job(connection, request.job_id, visible)
     if not caller.is_admin and caller.user != job.owner:
-        raise PermissionDeniedError(sentences.not_yours("Job", job.job_id, job.owner, "mark it"))
+        raise PermissionDeniedError(refusals.not_yours("Job", job.job_id, job.owner, "mark it"))
     if job_reads.sealed_result(connection, job.job_id, job.attempt) is None:
         if job.state in phrases.ENDED_EARLY:
             how = phrases.ENDED_EARLY[job.state]

@@ -12,7 +12,7 @@ from services.results.side_by_side.matching import Matched, Total
 from services.results.side_by_side.word_diff import word_diff
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import CALLS
-from services.words import sentences
+from services.words import refusals
 from services.words.enums import SIDE_BY_SIDE_FILTERS
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -174,7 +174,7 @@ def _responses(connection: Connection, columns: Sequence[Sequence[int | None]]) 
 def sql(request: Request) -> str:
     """All filters but the first ask for rows that all jobs have with a final outcome. Raises InvalidRequestError."""
     if request.filter not in Request.Filter.values():
-        raise InvalidRequestError(sentences.not_valid(request.filter, "filter", SIDE_BY_SIDE_FILTERS), "filter")
+        raise InvalidRequestError(refusals.not_valid(request.filter, "filter", SIDE_BY_SIDE_FILTERS), "filter")
     if request.filter in _OF_ONE and request.only_job_id not in request.job_ids:
         raise InvalidRequestError("Set only_job_id to the job that alone is right, or wrong.", "only_job_id")
     jobs = len(request.job_ids)

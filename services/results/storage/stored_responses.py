@@ -10,7 +10,7 @@ from services.results.paging import MAX_PAGE_BYTES
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import COLUMNS, stored_item
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import item_result_pb2, results_service_pb2
 
 MOST = 1000
@@ -68,7 +68,7 @@ def find_responses(
 
 def _check_number(asked: int, field: str) -> None:
     if asked > MOST:
-        raise InvalidRequestError(sentences.too_large("The request", asked, MOST, field), field)
+        raise InvalidRequestError(refusals.too_large("The request", asked, MOST, field), field)
 
 
 def _read(connection: Connection, rows: list[int]) -> Iterator[tuple[str, item_result_pb2.ItemResult]]:

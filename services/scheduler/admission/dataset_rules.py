@@ -6,14 +6,14 @@ from collections.abc import Collection
 
 from services import json_schemas, patterns
 from services.errors import InvalidRequestError, NotFoundError
-from services.words import scorers, sentences
+from services.words import refusals, scorers
 from services.words.scorers import USUAL, USUAL_READINGS
 from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2, suite_pb2
 
 
 def missing(dataset_id: str) -> NotFoundError:
     """The error for a missing dataset."""
-    return NotFoundError(sentences.not_found("Dataset", dataset_id))
+    return NotFoundError(refusals.not_found("Dataset", dataset_id))
 
 
 def vanished(work: job_pb2.DatasetWork) -> str:
@@ -50,7 +50,7 @@ def _check_texts(scoring: scoring_pb2.Scoring, path: str) -> None:
     try:
         patterns.compiled(scoring.answer_pattern)
     except ValueError as error:
-        raise InvalidRequestError(sentences.pattern(error), f"{path}.answer_pattern") from error
+        raise InvalidRequestError(refusals.pattern(error), f"{path}.answer_pattern") from error
 
 
 def fill_in(
@@ -65,13 +65,13 @@ def fill_in(
     if dataset is None:
         raise missing(work.dataset_id)
     if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD:
-        raise InvalidRequestError(sentences.GENERATE_ONLY, "spec.mode")
+        raise InvalidRequestError(refusals.GENERATE_ONLY, "spec.mode")
     if work.limit >= dataset.rows:
         work.limit = 0
     asked = work.limit or dataset.rows
     if 0 < most_rows < asked:
         raise InvalidRequestError(
-            f"{sentences.too_large('The job', asked, most_rows, 'rows')} Set limit, or split the dataset.",
+            f"{refusals.too_large('The job', asked, most_rows, 'rows')} Set limit, or split the dataset.",
             "spec.dataset.limit",
         )
     work.name, work.digest = dataset.name, dataset.digest

@@ -12,7 +12,7 @@ from services.scheduler.admission import dataset_rules
 from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.settings import Limits
-from services.words import sentences
+from services.words import refusals
 from services.words.endpoints import named, no_key, no_model, not_taken
 from services.words.enums import MODES
 from services.words.fields import Choice, Number
@@ -31,7 +31,7 @@ _OPEN_TASK = re.compile(r"[a-zA-Z0-9_.-]{1,100}")
 def require_project(project_id: int) -> None:
     """Of a list's filter. Raises InvalidRequestError."""
     if project_id < 0:
-        raise InvalidRequestError(sentences.at_least("project_id", 0, zero="any project"), "project_id")
+        raise InvalidRequestError(refusals.at_least("project_id", 0, zero="any project"), "project_id")
 
 
 def usual_priority(spec: job_pb2.JobSpec) -> job_pb2.Priority:
@@ -105,14 +105,14 @@ def _fill_time_limit(spec: job_pb2.JobSpec, limits: Limits) -> None:
     longest = limits.batch_time_s if spec.provider_batch else limits.job_time_s
     if not 0 <= spec.time_limit_s <= longest:
         field = "spec.time_limit_s"
-        raise InvalidRequestError(sentences.between(field, 1, longest), field)
+        raise InvalidRequestError(refusals.between(field, 1, longest), field)
     spec.time_limit_s = spec.time_limit_s or longest
 
 
 def _check_declared(spec: job_pb2.JobSpec) -> None:
     """Numbers and choices that are set. Without a value a field has its default."""
     if spec.mode not in suite_pb2.Mode.values():
-        raise InvalidRequestError(sentences.not_valid(spec.mode, "spec.mode", MODES), "spec.mode")
+        raise InvalidRequestError(refusals.not_valid(spec.mode, "spec.mode", MODES), "spec.mode")
     for declared in (*PARAMETERS.values(), *(SUITE if spec.HasField("suite") else DATASET).values()):
         part, field = place_of(spec, declared)
         given = {one.name: value for one, value in part.ListFields()}.get(declared.name)
@@ -120,7 +120,7 @@ def _check_declared(spec: job_pb2.JobSpec) -> None:
         if isinstance(declared, Number) and given is not None:
             problem = declared.problem(given, field)
         elif isinstance(declared, Choice) and given not in (None, *declared.words.values()):
-            problem = sentences.not_valid(given, field, declared.words)
+            problem = refusals.not_valid(given, field, declared.words)
         if problem:
             raise InvalidRequestError(problem, field)
 
@@ -147,7 +147,7 @@ def _check_size(spec: job_pb2.JobSpec) -> None:
     size = spec.ByteSize() - job_pb2.JobSpec(labels=spec.labels).ByteSize()
     if size > _MOST_SPEC_BYTES:
         raise InvalidRequestError(
-            f"{sentences.too_large('The job', size, _MOST_SPEC_BYTES, 'bytes')} "
+            f"{refusals.too_large('The job', size, _MOST_SPEC_BYTES, 'bytes')} "
             "Shorten sampling.extra_json or the list of tasks.",
             "spec",
         )
@@ -156,7 +156,7 @@ def _check_size(spec: job_pb2.JobSpec) -> None:
 def _check_labels(spec: job_pb2.JobSpec) -> None:
     field, limit = "spec.labels", LABELS
     if len(spec.labels) > limit.most:
-        raise InvalidRequestError(sentences.too_large(field, len(spec.labels), limit.most, "entries"), field)
+        raise InvalidRequestError(refusals.too_large(field, len(spec.labels), limit.most, "entries"), field)
     for name, value in spec.labels.items():
         if not (0 < len(name) <= limit.longest_name and name.isprintable()):
             raise InvalidRequestError(
@@ -211,7 +211,7 @@ def _check_endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
         raise InvalidRequestError(error.message, "spec.endpoint") from error
     if spec.provider_batch and endpoint.kind not in _BATCH_KINDS:
         raise InvalidRequestError(
-            sentences.no_batch_api(spec.endpoint, endpoint.kind, _BATCH_KINDS), "spec.provider_batch"
+            refusals.no_batch_api(spec.endpoint, endpoint.kind, _BATCH_KINDS), "spec.provider_batch"
         )
     _check_reachable(spec, endpoint)
     model = named(endpoint.models, spec.model) or endpoint_pb2.Model()
@@ -219,11 +219,11 @@ def _check_endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
     known = model.capabilities if own else endpoint.capabilities
     if spec.mode == suite_pb2.MODE_LOGLIKELIHOOD and known.HasField("loglikelihood") and not known.loglikelihood:
         it = f"{model.model} at {spec.endpoint}" if own else spec.endpoint
-        raise InvalidRequestError(sentences.no_loglikelihood(it), "spec.mode")
+        raise InvalidRequestError(refusals.no_loglikelihood(it), "spec.mode")
     if spec.budget_usd and model.model:
         budget.check_prices(spec, model)
     if spec.reuse.any_job and model.model and not takes_stored(spec.reuse, model.digest):
-        raise InvalidRequestError(sentences.weights_unknown(spec.endpoint, spec.model), "spec.reuse.any_job")
+        raise InvalidRequestError(refusals.weights_unknown(spec.endpoint, spec.model), "spec.reuse.any_job")
 
 
 def _check_reachable(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> None:
@@ -270,7 +270,7 @@ def _chosen_tasks(suite: suite_pb2.Suite, names: Sequence[str]) -> list[suite_pb
     tasks = {task.task: task for task in suite.tasks}
     field = "spec.suite.tasks"
     if unknown := [name for name in names if name not in tasks]:
-        raise InvalidRequestError(sentences.not_valid(unknown[0], f"task of {suite.title}", tasks), field)
+        raise InvalidRequestError(refusals.not_valid(unknown[0], f"task of {suite.title}", tasks), field)
     if len(set(names)) != len(names):
         raise InvalidRequestError("A task is named twice.", field)
     return [tasks[name] for name in names or tasks]
@@ -282,7 +282,7 @@ def _misfit(task: suite_pb2.TaskInfo, spec: job_pb2.JobSpec) -> InvalidRequestEr
         return InvalidRequestError(f"{task.title} cannot run in {MODES.of(spec.mode)} mode.", "spec.mode")
     if spec.suite.shots > task.max_shots:
         field = "spec.suite.shots"
-        return InvalidRequestError(sentences.between(f"{field} of {task.title}", 0, task.max_shots), field)
+        return InvalidRequestError(refusals.between(f"{field} of {task.title}", 0, task.max_shots), field)
     return None
 
 

@@ -14,9 +14,9 @@ from math import fsum
 
 from services import numbers
 from services.errors import ConflictError, InvalidRequestError
-from services.words import sentences
+from services.words import refusals
 from services.words.jobs import calls_nobody
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, job_record_pb2, suite_pb2
 
 _FIELD = "spec.budget_usd"
@@ -39,13 +39,13 @@ def check_form(spec: job_pb2.JobSpec, dataset: dataset_pb2.Dataset | None) -> No
 def check_prices(spec: job_pb2.JobSpec, model: endpoint_pb2.Model) -> None:
     """Raises InvalidRequestError for a listed model without prices."""
     if spec.budget_usd and not (model.HasField("input_price") and model.HasField("output_price")):
-        raise InvalidRequestError(sentences.prices_unknown(spec.endpoint, spec.model), _FIELD)
+        raise InvalidRequestError(refusals.prices_unknown(spec.endpoint, spec.model), _FIELD)
 
 
 def check_plan(spec: job_pb2.JobSpec, tasks: Iterable[job_pb2.TaskPlan]) -> None:
     """Raises ConflictError when a budget is set and the most that an answer may cost is unknown for some task."""
     if spec.budget_usd and not calls_nobody(spec) and not all(task.most_cost_usd > 0 for task in tasks):
-        raise ConflictError(sentences.prices_unknown(spec.endpoint, spec.model))
+        raise ConflictError(refusals.prices_unknown(spec.endpoint, spec.model))
 
 
 @dataclass(frozen=True, slots=True)

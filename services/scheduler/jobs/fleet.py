@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from services.bus import STORED_ENDPOINT, batched_endpoint, batches_endpoint
 from services.errors import InvalidRequestError, NotFoundError
-from services.words import plugins, sentences
+from services.words import plugins, refusals
 from services.words.jobs import calls_nobody
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2
 
@@ -133,7 +133,7 @@ class Fleet:
         """Raises NotFoundError for one that was never announced."""
         known = {e.endpoint for e in self._announced()}
         if name not in known:
-            raise NotFoundError(f"{sentences.not_found('Endpoint', name)}. {_choices('Endpoints', known)}")
+            raise NotFoundError(f"{refusals.not_found('Endpoint', name)}. {_choices('Endpoints', known)}")
         return self._merge(name, now)
 
     def _announced(self) -> Iterable[endpoint_pb2.Endpoint]:
@@ -172,7 +172,7 @@ class Fleet:
         known = {suite.suite: suite for suite in self.suites(now)}
         if name not in known:
             raise InvalidRequestError(
-                f"{sentences.not_found('Suite', name)}. {_choices('Suites', known)}", "spec.suite.suite"
+                f"{refusals.not_found('Suite', name)}. {_choices('Suites', known)}", "spec.suite.suite"
             )
         suite = known[name]
         if suite.plugin and not self._has(plugins.SUITE, name, now):
@@ -207,7 +207,7 @@ class Fleet:
         found = {owner for owner, part in plugins.usable(able, what) if part.name == name}
         if not able or (planned <= found if planned else found):
             return ""
-        it = f"the {what} {sentences.shown(name)} of a plug-in"
+        it = f"the {what} {refusals.shown(name)} of a plug-in"
         return f"the plug-in {min(planned - found)}" if planned else it
 
     def _has(self, what: str, name: str, now: float) -> bool:

@@ -15,7 +15,7 @@ from services.scheduler.jobs.budget import Bill, Spending
 from services.scheduler.jobs.eta import Rates, Sample, time_left
 from services.scheduler.jobs.units import Charge, Flight, Layout
 from services.words.jobs import calls_nobody
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2, job_record_pb2
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from services.scheduler.jobs.ledger import Ledger
 from services.scheduler.jobs.progress_text import describe
 from services.scheduler.ports import Change, Datasets, LeadershipLostError, Store, Told, Work
 from services.scheduler.settings import Limits
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import job_pb2
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class JobRegistry:
 
     def find(self, job_id: str) -> Job:
         if job_id not in self.jobs:
-            raise NotFoundError(sentences.not_found("Benchmark job", job_id))
+            raise NotFoundError(refusals.not_found("Benchmark job", job_id))
         return self.jobs[job_id]
 
     def in_state(self, *states: job_pb2.Job.State) -> list[Job]:

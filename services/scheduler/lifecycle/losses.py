@@ -26,7 +26,7 @@ from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.results_client import until_answered
 from services.words.jobs import LIVE, state_name
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from services.scheduler.lifecycle.losses import stop_without_dataset, tell_losse
 from services.scheduler.ports import Change, Results
 from services.words import plugins
 from services.words.jobs import calls_nobody
-from services.words.sentences import OVER_LIMIT, counted
+from services.words.refusals import OVER_LIMIT, counted
 
 log = logging.getLogger(__name__)
 

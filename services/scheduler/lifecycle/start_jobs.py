@@ -15,7 +15,7 @@ from services.scheduler.jobs.units import Layout
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.results_client import until_answered
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class Starting:
         self._registry.view(job)
         if (size := job.record().ByteSize()) > _MOST_RECORD:
             raise ConflictError(
-                f"{sentences.too_large('The plan', size, _MOST_RECORD, 'bytes')} Choose fewer tasks at once."
+                f"{refusals.too_large('The plan', size, _MOST_RECORD, 'bytes')} Choose fewer tasks at once."
             )
 
     def _compare_with_published(self, job: Job) -> None:

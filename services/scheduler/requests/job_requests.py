@@ -26,7 +26,7 @@ from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.webhooks.address import AddressRule
-from services.words import sentences
+from services.words import refusals
 from services.words.enums import PRIORITIES
 from services.words.jobs import calls_nobody, is_import
 from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
@@ -155,7 +155,7 @@ class Desk:
         reuse.check_form(spec.reuse)
         found = await self._results.imported(spec.reuse.import_id)
         if not self._reads.sees(caller, found.owner):
-            raise NotFoundError(sentences.not_found("Import", spec.reuse.import_id))
+            raise NotFoundError(refusals.not_found("Import", spec.reuse.import_id))
         reuse.check_import(spec, found)
 
     async def _any_age(self, job_id: str) -> job_pb2.Job:
@@ -199,7 +199,7 @@ class Desk:
     def _require_same(self, request_id: str, made: Sequence[Job], asked: Sequence[_Asked]) -> None:
         """Raises ConflictError if the request has already made other jobs."""
         if len(made) != len(asked):
-            raise ConflictError(sentences.id_used(request_id, f"{len(made)} job{'' if len(made) == 1 else 's'}"))
+            raise ConflictError(refusals.id_used(request_id, f"{len(made)} job{'' if len(made) == 1 else 's'}"))
         for job, (spec, context) in zip(made, asked, strict=True):
             if spec.schedule_id:
                 continue
@@ -207,7 +207,7 @@ class Desk:
             # repeated.
             with suppress(InvalidRequestError, NotFoundError):
                 if job.message.spec != self._full(spec, context):
-                    raise ConflictError(sentences.id_used(request_id, f"job {job.id}"))
+                    raise ConflictError(refusals.id_used(request_id, f"job {job.id}"))
 
     def _require_room(self, owner: str, jobs: int = 1) -> None:
         self._registry.room.require()
@@ -256,7 +256,7 @@ class Desk:
         self._reads.check(caller, job.message)
         if not caller.is_admin and caller.user != job.message.owner:
             owner = job.message.owner
-            raise PermissionDeniedError(sentences.not_yours("Job", job.id, owner, "change it"))
+            raise PermissionDeniedError(refusals.not_yours("Job", job.id, owner, "change it"))
 
     async def retry(self, caller: Identity, job_id: str) -> job_pb2.Job:
         """Queues the next attempt. Raises ConflictError when nothing is missing, or the job's dataset was deleted."""

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from services import bus
 from services.errors import InvalidRequestError, UnavailableError
 from services.scheduler.nats.lease import silent
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import scheduler_service_pb2 as pb
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def paged(
 def page_size(size: int, default: int, most: int) -> int:
     """Raises InvalidRequestError."""
     if not 0 <= size <= most:
-        raise InvalidRequestError(sentences.between("page_size", 0, most, zero="the default"), "page_size")
+        raise InvalidRequestError(refusals.between("page_size", 0, most, zero="the default"), "page_size")
     return size or default
 
 
@@ -45,7 +45,7 @@ def after_of(token: str) -> str:
     try:
         return base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as error:
-        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token") from error
+        raise InvalidRequestError(refusals.PAGE_TOKEN, "page_token") from error
 
 
 _DEFAULT_LINES, _MOST_LINES = 200, 1000
@@ -60,11 +60,11 @@ async def list_job_logs(connection: bus.Bus, request: pb.ListJobLogsRequest) -> 
     size = page_size(request.page_size, _DEFAULT_LINES, _MOST_LINES)
     after = after_of(request.page_token) or "0"
     if not (after.isascii() and after.isdigit() and len(after) < 20):
-        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
+        raise InvalidRequestError(refusals.PAGE_TOKEN, "page_token")
     try:
         levels = bus.levels_from(request.level)
     except ValueError as error:
-        raise InvalidRequestError(sentences.not_valid(request.level, "level", bus.LOG_LEVELS), "level") from error
+        raise InvalidRequestError(refusals.not_valid(request.level, "level", bus.LOG_LEVELS), "level") from error
     with silent():
         found = await connection.read_logs(request.job_id, levels, int(after), size + 1)
     page = found[:size]
@@ -88,7 +88,7 @@ async def list_set_aside(
     size = page_size(request.page_size, _DEFAULT_MESSAGES, _MOST_MESSAGES)
     after = after_of(request.page_token) or "0"
     if not (after.isascii() and after.isdigit() and len(after) < 20):
-        raise InvalidRequestError(sentences.PAGE_TOKEN, "page_token")
+        raise InvalidRequestError(refusals.PAGE_TOKEN, "page_token")
     with silent():
         total = await bus.count_set_aside(connection)
         found = await bus.list_set_aside(connection, int(after), size + 1) if total else []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from services.errors import NotFoundError
 from services.rpc import Identity
-from services.words import sentences
+from services.words import refusals
 from services.words.jobs import state_name
 from touchstone.v1 import job_pb2, queue_pb2
 
@@ -27,7 +27,7 @@ class Reads:
     def check(self, caller: Identity, job: job_pb2.Job) -> None:
         """Raises NotFoundError, as for a job that does not exist."""
         if not self.sees(caller, job.owner):
-            raise NotFoundError(sentences.not_found("Benchmark job", job.job_id))
+            raise NotFoundError(refusals.not_found("Benchmark job", job.job_id))
 
     def job(self, caller: Identity, job: job_pb2.Job) -> job_pb2.Job:
         """The job as the caller may see it. Raises NotFoundError."""

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from services.errors import InvalidRequestError
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import schedule_pb2
 
 _FIELDS = 5
@@ -36,7 +36,7 @@ class Cron:
             self._zone = ZoneInfo(time_zone or "UTC")
         except (KeyError, ValueError, OSError) as error:
             raise InvalidRequestError(
-                f"{sentences.not_found('Time zone', time_zone)}. Use an IANA name, such as Europe/Zurich.", "time_zone"
+                f"{refusals.not_found('Time zone', time_zone)}. Use an IANA name, such as Europe/Zurich.", "time_zone"
             ) from error
         if len(fields) > 200 or len(fields.split()) != _FIELDS:
             raise InvalidRequestError(

@@ -32,7 +32,7 @@ from services.scheduler.ports import LeadershipLostError, Schedules
 from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.cron import Cron, next_time, note_done
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
 
 log = logging.getLogger(__name__)
@@ -96,11 +96,11 @@ class Timetable:
             for known in mine:
                 if schedule.request_id and known.request_id == schedule.request_id:
                     if _asked(known) != _asked(schedule):
-                        raise ConflictError(sentences.id_used(known.request_id, f"schedule {known.schedule_id}"))
+                        raise ConflictError(refusals.id_used(known.request_id, f"schedule {known.schedule_id}"))
                     return known
             most = self._registry.limits.schedules_per_owner
             if len(mine) >= most:
-                raise LimitReachedError(sentences.quota(most, "schedules"), _LATER_S)
+                raise LimitReachedError(refusals.quota(most, "schedules"), _LATER_S)
             await self._store.put(schedule)
             self._schedules[schedule.schedule_id] = schedule
             return schedule
@@ -136,9 +136,9 @@ class Timetable:
         async with self._lock:
             schedule = self._schedules.get(schedule_id)
             if schedule is None or not self._reads.sees(caller, schedule.owner):
-                raise NotFoundError(sentences.not_found("Schedule", schedule_id))
+                raise NotFoundError(refusals.not_found("Schedule", schedule_id))
             if not caller.is_admin and caller.user != schedule.owner:
-                raise PermissionDeniedError(sentences.not_yours("Schedule", schedule_id, schedule.owner, "delete it"))
+                raise PermissionDeniedError(refusals.not_yours("Schedule", schedule_id, schedule.owner, "delete it"))
             await self._store.remove(schedule_id)
             del self._schedules[schedule_id]
 

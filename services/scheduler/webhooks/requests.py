@@ -16,7 +16,7 @@ from services.scheduler.webhooks.address import AddressRule
 from services.scheduler.webhooks.courier import Courier
 from services.scheduler.webhooks.deliveries import job_secret
 from services.scheduler.webhooks.ports import Deliveries, Hooks
-from services.words import sentences
+from services.words import refusals
 from services.words.jobs import WEBHOOK_EVENTS
 from touchstone.v1 import webhook_pb2
 
@@ -46,7 +46,7 @@ class WebhookDesk:
         self._rule.check_url(url, "url")
         unknown = sorted(set(events) - set(WEBHOOK_EVENTS))
         if unknown:
-            raise InvalidRequestError(sentences.not_valid(unknown[0], "event", WEBHOOK_EVENTS), "events")
+            raise InvalidRequestError(refusals.not_valid(unknown[0], "event", WEBHOOK_EVENTS), "events")
         require_project(project_id)
         hook = webhook_pb2.Webhook(
             webhook_id=str(uuid.uuid4()),
@@ -60,7 +60,7 @@ class WebhookDesk:
         async with self._lock:
             most = self._settings.per_owner
             if len(await self._hooks.of(caller.user)) >= most:
-                raise LimitReachedError(sentences.quota(most, "webhooks"), _LATER_S)
+                raise LimitReachedError(refusals.quota(most, "webhooks"), _LATER_S)
             await self._hooks.add(record)
         return record
 
@@ -77,7 +77,7 @@ class WebhookDesk:
             if hook.webhook_id == webhook_id:
                 await self._hooks.remove(hook)
                 return
-        raise NotFoundError(sentences.not_found("Webhook", webhook_id))
+        raise NotFoundError(refusals.not_found("Webhook", webhook_id))
 
     async def dead(self, caller: Identity) -> list[webhook_pb2.Delivery]:
         """Given up, newest first."""
@@ -92,7 +92,7 @@ class WebhookDesk:
         """Calls at once, and once more when it had all of its tries. Raises ConflictError for one not given up."""
         found = await self._deliveries.get(delivery_id) if _is_uuid(delivery_id) else None
         if found is None or not _sees(caller, found[0]):
-            raise NotFoundError(sentences.not_found("Delivery", delivery_id))
+            raise NotFoundError(refusals.not_found("Delivery", delivery_id))
         delivery, revision = found
         if delivery.HasField("next_try_at"):
             # Perhaps the answer to that write was lost, and no task handles it.

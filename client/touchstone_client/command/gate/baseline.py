@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from services.words.enums import mode_name
 from services.words.jobs import items_of, suite_of
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.errors import InvalidError

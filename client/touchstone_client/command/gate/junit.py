@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone_client.command.gate.exits import PASSED, REGRESSION
 from touchstone_client.command.gate.verdict import Finding, Outcome
 from touchstone_client.command.printing.figures import p_value, signed

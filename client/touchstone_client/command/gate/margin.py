@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import comparison_pb2, metric_pb2, suite_pb2
 from touchstone_client.command.gate.verdict import ALPHA
 

@@ -7,7 +7,7 @@ import math
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.words.durations import time_left, time_range
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2
 from touchstone.v1.endpoint_pb2 import Prices
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from services.words.enums import COMPARISON_VERDICTS, MODES, WEIGHTINGS
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import comparison_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, leaf, names, project, seed, share

@@ -8,7 +8,7 @@ from typing import Any
 
 from services.words.enums import EXPORT_FORMATS, EXPORT_KINDS, FORMATS_OF_KINDS, ITEM_FILTERS
 from services.words.jobs import STATUSES, states_of
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.conditions import add_conditions, conditions
 from touchstone_client.command.arguments.declaring import Suggestions, days, leaf, of_files, project

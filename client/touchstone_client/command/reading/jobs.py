@@ -9,7 +9,7 @@ from typing import Any
 
 from services.words.enums import mode_name
 from services.words.jobs import STATUSES, items_of, states_of, status_of, suite_of, work_of
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, add_limit, days, leaf, project

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from services.words.enums import MODES, WEIGHTINGS
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import metric_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, add_limit, leaf, project

@@ -10,7 +10,7 @@ from typing import Any
 from services.words import chat
 from services.words.enums import DIFF_PARTS
 from services.words.jobs import status_of
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.conditions import add_conditions, conditions

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from services.words import sentences
+from services.words import refusals
 from services.words.enums import READINGS, WEIGHTINGS
 from services.words.jobs import reused_without_digest, status_of, work_of
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.scoring import words
@@ -68,7 +68,7 @@ def _tell(job: job_pb2.Job, result: metric_pb2.JobResult, whose: str = "") -> No
     if result.items_reused:
         print(f"touchstone: {whose}{counted(result.items_reused, 'answer')} came from the store.", file=sys.stderr)
     if reused_without_digest(job, result):
-        print(f"touchstone: {whose}{sentences.REUSED_WITHOUT_DIGEST}", file=sys.stderr)
+        print(f"touchstone: {whose}{refusals.REUSED_WITHOUT_DIGEST}", file=sys.stderr)
     if result.not_ranked_reason:
         print(f"touchstone: {whose}not ranked: {result.not_ranked_reason}", file=sys.stderr)
     elif result.caution:

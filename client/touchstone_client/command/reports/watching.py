@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format

@@ -10,7 +10,7 @@ from typing import Any
 
 from services.words import chat
 from services.words.enums import DATASET_FORMATS
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import dataset_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments import scoring

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from services.words import chat
 from services.words.enums import DATASET_FORMATS, LAST_ASSISTANT, UPLOAD_FORMATS
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import dataset_pb2
 from touchstone.v1.dataset_service_pb2 import PreviewDatasetResponse
 from touchstone_client.client import Client

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from services.words.durations import time_left, time_range
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, count, leaf

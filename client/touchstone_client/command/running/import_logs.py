@@ -9,7 +9,7 @@ from typing import Any
 
 from services.words.job_options import ALL
 from services.words.jobs import ENDED_EARLY
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportAnswersResponse
 from touchstone_client.client import Client

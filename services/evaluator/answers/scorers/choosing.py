@@ -15,7 +15,7 @@ from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choices, json_fields, json_schema, numbers, patterns, texts, tool_calls
 from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Reply, Scorer, whole
-from services.words import sentences
+from services.words import refusals
 from services.words.scorers import USUAL, USUAL_READINGS, plain, problem
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
@@ -48,7 +48,7 @@ def scorer(scoring: Scoring, reading: Layer | None = None, plugged: Mapping[str,
     try:
         last, first = (patterns.answer_reader(scoring.answer_pattern, first=first) for first in (False, True))
     except ValueError as error:
-        raise InvalidRequestError(sentences.pattern(error), f"{_FIELD}.answer_pattern") from error
+        raise InvalidRequestError(refusals.pattern(error), f"{_FIELD}.answer_pattern") from error
     by_first = _made(name, scoring, first, layer, plugged)
     made = by_first
     if scoring.answer_match != ANSWER_MATCH_FIRST:

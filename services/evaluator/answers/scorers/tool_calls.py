@@ -12,7 +12,7 @@ from services import expected_calls, json_values
 from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, by_field, mean
 from services.evaluator.items.metrics import beside
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1.content_pb2 import ToolCall
 
 _MOST_PAIRED = 128

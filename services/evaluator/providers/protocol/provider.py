@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from services.errors import sendable
 from services.evaluator.items.task import Item, Response
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import endpoint_pb2, job_pb2
 
 if TYPE_CHECKING:  # Providers are also used without the packages that read datasets, for instance by the parity check.
@@ -56,7 +56,7 @@ class ProviderError(Exception):
 
 def no_loglikelihood(name: str) -> ProviderError:
     """The refusal of an endpoint whose protocol has no log-likelihoods of given texts."""
-    return ProviderError(sentences.no_loglikelihood(name), fatal=True)
+    return ProviderError(refusals.no_loglikelihood(name), fatal=True)
 
 
 Heard = Callable[[Any], Awaitable[None]]

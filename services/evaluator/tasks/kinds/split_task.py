@@ -22,7 +22,7 @@ from services.evaluator.items import hashing
 from services.evaluator.items.task import Item, Message, Response, Scored
 from services.evaluator.tasks.kinds.definition import Definition, Row, unusable
 from services.evaluator.tasks.kinds.few_shot import Examples, Shot, order
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import item_result_pb2, suite_pb2
 
 _BATCH = 512

@@ -27,7 +27,7 @@ from services.gateway.fields.schema import COUNT, NUMBER, STRING, about, array, 
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
 from services.words.jobs import states_of, status_of
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import results_service_pb2, scheduler_service_pb2
 
 PAGE = 100

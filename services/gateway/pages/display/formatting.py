@@ -13,7 +13,7 @@ from services.gateway.reads.values import is_bounded
 from services.words import phrases
 from services.words.durations import time_left as time_left
 from services.words.durations import time_range as time_range
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 from touchstone.v1.endpoint_pb2 import Prices
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from services.gateway.pages.display import formatting
 from services.words import jobs, phrases
+from services.words.refusals import counted
 from services.words.scorers import SCORERS, USUAL, needs_references
-from services.words.sentences import counted
 from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
 
 _ACRONYMS = ("glue", "mmlu")

@@ -8,7 +8,7 @@ from services import further_fields
 from services.gateway.pages.display import formatting
 from services.gateway.pages.display.work_words import last_assistant_words, scoring_words
 from services.gateway.reads import jobs
-from services.words import phrases, sentences
+from services.words import phrases, refusals
 from services.words.enums import reading_name
 from services.words.jobs import reused_without_digest
 from services.words.sampling import PARAMETERS
@@ -63,7 +63,7 @@ def _stored(job: job_pb2.Job, result: metric_pb2.JobResult) -> str:
     if not job.spec.reuse.any_job:
         return ""
     taken = formatting.plural(result.items_reused, "answer")
-    return f"{taken}. {sentences.REUSED_WITHOUT_DIGEST}" if reused_without_digest(job, result) else taken
+    return f"{taken}. {refusals.REUSED_WITHOUT_DIGEST}" if reused_without_digest(job, result) else taken
 
 
 def _imported(receipt: job_pb2.Receipt) -> str:

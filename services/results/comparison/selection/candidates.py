@@ -20,7 +20,7 @@ from services.results.runs.configurations import SHORT, is_prefix
 from services.results.storage.database import Connection, query
 from services.results.visibility import Visibility
 from services.words.enums import MODES
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1 import job_pb2, suite_pb2
 
 _LISTED = 8

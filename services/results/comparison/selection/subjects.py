@@ -11,7 +11,7 @@ from services.results.comparison.selection.runs import Run
 from services.results.runs.configurations import JOB_ID
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
-from services.words import phrases, sentences
+from services.words import phrases, refusals
 from services.words.enums import MODES
 from services.words.jobs import mode_of, suite_of
 from touchstone.v1 import comparison_pb2, job_pb2, suite_pb2
@@ -39,11 +39,11 @@ def choose(connection: Connection, request: comparison_pb2.CompareRequest, visib
     different suites; NotFoundError for a subject without a finished run."""
     subjects = _subjects(request)
     if request.mode and request.mode not in MODES.values():
-        raise InvalidRequestError(sentences.MODE, "mode")
+        raise InvalidRequestError(refusals.MODE, "mode")
     jobs = _jobs(connection, subjects, visible)
     for subject in subjects:
         if not request.suite and subject not in jobs and JOB_ID.fullmatch(subject):
-            raise NotFoundError(sentences.not_found("Benchmark job", subject))
+            raise NotFoundError(refusals.not_found("Benchmark job", subject))
     suite = _suite(request.suite, [job for job, _ in jobs.values()], len(jobs) == len(subjects))
     mode = request.mode or _mode([job for job, _ in jobs.values()])
     for job, sealed in jobs.values():
@@ -80,7 +80,7 @@ def _subjects(request: comparison_pb2.CompareRequest) -> list[str]:
     if any(len(subject) > _LONGEST for subject in subjects):
         raise InvalidRequestError(f"A subject must have at most {_LONGEST} characters. Name a run.", "subjects")
     if len(subjects) > MOST:
-        raise InvalidRequestError(sentences.too_large("The comparison", len(subjects), MOST, "runs"), "subjects")
+        raise InvalidRequestError(refusals.too_large("The comparison", len(subjects), MOST, "runs"), "subjects")
     return subjects
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from services.chat_requests.faults import RefusedError
 from services.results.datasets.frames import Limits
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 _STEP = 256 * 1024
 _FREE_BYTES = 16 * 1024 * 1024

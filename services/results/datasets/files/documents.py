@@ -12,7 +12,7 @@ import yaml
 from services.chat_requests import strict_json
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.lines import NO_ROWS
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 _MOST_JSON = 16 * 1024 * 1024
 _MOST_YAML = 4 * 1024 * 1024

@@ -11,7 +11,7 @@ from typing import Any
 
 from services.chat_requests import strict_json
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
-from services.words import sentences
+from services.words import refusals
 
 MOST_BYTES = 2 * 1024 * 1024
 MOST_BLANK = 100_000
@@ -102,7 +102,7 @@ def _json_object(line: bytes) -> dict[str, Any] | WrongRowError:
 def checked_header(names: list[str]) -> list[str]:
     """Names of columns. Raises RefusedError for too many and for one that occurs twice."""
     if len(names) > _MOST_COLUMNS:
-        raise RefusedError(sentences.too_large("The header", len(names), _MOST_COLUMNS, "columns"))
+        raise RefusedError(refusals.too_large("The header", len(names), _MOST_COLUMNS, "columns"))
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise RefusedError(f"The header names {quoted(twice)} twice. Give each column its own name.")

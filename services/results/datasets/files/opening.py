@@ -19,7 +19,7 @@ from services.results.datasets.files.lines import CsvObjects, Values, json_objec
 from services.results.datasets.files.parquet import ParquetObjects
 from services.results.datasets.files.workbook import WorkbookObjects
 from services.results.datasets.frames import Limits
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 _HEAD_BYTES = 64 * 1024
 _MOST_SPOOLED = 500_000_000

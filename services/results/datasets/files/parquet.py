@@ -14,7 +14,7 @@ from services.chat_requests import strict_json
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.decoding import Expanded
 from services.results.datasets.files.lines import NO_ROWS, Values, checked_header
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 # Arrow reserves far more address space for its own allocators than an upload may have.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")

@@ -13,7 +13,7 @@ from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.cells import Cells, Sheets, Strings, Styles, letters
 from services.results.datasets.files.decoding import Expanded
 from services.results.datasets.files.lines import NO_ROWS, Values, checked_header
-from services.words.sentences import counted
+from services.words.refusals import counted
 
 _STEP = 64 * 1024
 _MOST_PARTS = 10_000

@@ -22,9 +22,9 @@ from services.results.datasets.reading.shapes import Row
 from services.results.datasets.reading.shards import Sharder
 from services.results.datasets.reading.tally import CustomIds, Tally
 from services.results.datasets.reading.template import Template
-from services.words import sentences
+from services.words import refusals
 from services.words.enums import DATASET_FORMATS, UPLOAD_FORMATS
-from services.words.sentences import counted
+from services.words.refusals import counted
 from touchstone.v1.dataset_pb2 import BadLine, Dataset, DatasetOptions, DatasetRow
 from touchstone.v1.job_pb2 import LAST_ASSISTANT_REFERENCE
 
@@ -101,7 +101,7 @@ class Reading:
         """The file's rows, once it is clear how they are read."""
         format_ = self._options.format
         if format_ not in Dataset.Format.values():
-            raise RefusedError(sentences.not_valid(format_, "format", UPLOAD_FORMATS), "format")
+            raise RefusedError(refusals.not_valid(format_, "format", UPLOAD_FORMATS), "format")
         as_csv = format_ == Dataset.FORMAT_CSV
         file = opened(decoded, self._options.name, as_csv, self._limits, lambda: self._check_work(decoded.taken))
         # The first row that is an object decides the form: a broken line before it does not make the others wrong.

@@ -9,7 +9,7 @@ from services import expected_calls, json_schemas, patterns
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.chat_requests.strict_json import dump, parse
 from services.results.datasets.reading.paths import has
-from services.words import scorers, sentences
+from services.words import refusals, scorers
 from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -145,4 +145,4 @@ def _check(scoring: Scoring) -> None:
         try:
             patterns.compiled(scoring.answer_pattern)
         except ValueError as error:
-            raise RefusedError(sentences.pattern(error), "scoring.answer_pattern") from error
+            raise RefusedError(refusals.pattern(error), "scoring.answer_pattern") from error

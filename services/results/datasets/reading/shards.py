@@ -6,7 +6,7 @@ import hashlib
 
 from services.chat_requests.faults import WrongRowError
 from services.results.datasets.frames import Shard
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 MOST_ROWS = 1000
@@ -33,7 +33,7 @@ class Sharder:
         data = row.SerializeToString(deterministic=True)
         if len(data) > _MOST_ROW_BYTES:
             raise WrongRowError(
-                f"{sentences.too_large('The row', len(data), _MOST_ROW_BYTES, 'bytes')} Shorten its texts."
+                f"{refusals.too_large('The row', len(data), _MOST_ROW_BYTES, 'bytes')} Shorten its texts."
             )
         data = _TAG + _varint(len(data)) + data
         full = len(self._rows) == MOST_ROWS or self._bytes + len(data) > MOST_BYTES

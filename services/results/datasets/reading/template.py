@@ -18,7 +18,7 @@ from services.chat_requests.messages import MOST_MESSAGES, ROLES, converse
 from services.chat_requests.strict_json import dump, parse
 from services.results.datasets.files.lines import MOST_BYTES
 from services.results.datasets.reading.paths import value_at
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 _MOST_TEMPLATE_BYTES = 64 * 1024
@@ -96,7 +96,7 @@ class Template:
             row.messages.add(role=role, content=content)
             blank = blank and not content.strip()
         if len(row.messages) > MOST_MESSAGES:
-            raise WrongRowError(sentences.too_large("The row", len(row.messages), MOST_MESSAGES, "messages"))
+            raise WrongRowError(refusals.too_large("The row", len(row.messages), MOST_MESSAGES, "messages"))
         if blank:
             raise WrongRowError("The messages contain no text: the template's columns are empty in this row.")
 

@@ -6,7 +6,7 @@ import pytest
 
 from services.gateway.api.answers import job_results
 from services.gateway.pages.jobs import receipt
-from services.words import sentences
+from services.words import refusals
 from touchstone.v1 import job_pb2, metric_pb2
 
 
@@ -34,7 +34,7 @@ def test_what_was_sent_names_what_rows_ask_for(parameters: str, names: list[str]
         (
             "",
             3,
-            f"3 answers. {sentences.REUSED_WITHOUT_DIGEST}",
+            f"3 answers. {refusals.REUSED_WITHOUT_DIGEST}",
         ),
         ("", 0, "0 answers"),
         ("sha256:ab", 3, "3 answers"),

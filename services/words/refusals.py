@@ -1,4 +1,4 @@
-"""Sentences that several services say: one template for each kind of refusal. Pure."""
+"""Refusals that several services say, one template for each kind, and the parts that sentences share. Pure."""
 
 from __future__ import annotations
 
