@@ -22,7 +22,7 @@ from services.gateway.http.responses import JSONResponse, json_error
 from services.gateway.openai import routes as openai
 from services.gateway.openai.errors import openai_error
 from services.gateway.pages import routes as pages
-from services.gateway.pages.layout.login import page_error
+from services.gateway.pages.layout.failure import page_error
 from services.gateway.pages.templates import Static
 
 

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
 from services.gateway.pages.boards.table import columns, distinctions, item_set_choices
-from services.gateway.pages.display import charts
+from services.gateway.pages.display import palette
 from services.gateway.pages.display.charts import Axis
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
@@ -190,7 +190,7 @@ def _shown(view: View, board: results_service_pb2.GetLeaderboardResponse, offer:
         "changes": {e.job_id: _change(e) for e in rows.ranked},
         "axis": _axis(rows.ranked, unranked),
         "columns": columns(rows.ranked, rows.floors, offer.suite(view.suite), board.weighting),
-        "slots": charts.assign(offer.keys, models),
+        "slots": palette.assign(offer.keys, models),
     }
 
 

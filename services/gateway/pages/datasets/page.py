@@ -12,7 +12,7 @@ from starlette.responses import Response
 from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context
 from services.gateway.pages.datasets import live
-from services.gateway.pages.display import charts, conversation, work_words
+from services.gateway.pages.display import conversation, palette, work_words
 from services.gateway.pages.forms.dataset_form import PILOT_ROWS, RunForm, groups
 from services.gateway.pages.forms.scoring_form import ScoringForm
 from services.gateway.pages.jobs.page import go_to
@@ -150,7 +150,7 @@ async def _form(request: Request, form: RunForm) -> dict[str, Any]:
     catalogue, trouble = context.of(request).catalogue, ""
     try:
         offered = await groups(catalogue)
-        slots = charts.assign(await catalogue.model_keys())
+        slots = palette.assign(await catalogue.model_keys())
     except TouchstoneError as error:
         offered, slots, trouble = [], {}, error.message
     choices = [choice for group in offered for choice in group.choices]
@@ -172,4 +172,4 @@ async def _slots(request: Request, shown: list[job_pb2.Job]) -> dict[tuple[str, 
         keys = await context.of(request).catalogue.model_keys()
     except TouchstoneError:
         keys = []
-    return charts.assign(keys, ((job.spec.endpoint, job.spec.model) for job in shown if not job.baseline))
+    return palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in shown if not job.baseline))

@@ -1,45 +1,15 @@
-"""Server-side SVG: sparklines, score cells on a shared axis, and each configuration's colour and marker. Pure.
+"""Server-side SVG: sparklines, score cells on a shared axis, markers. Pure; the text in it is numbers only.
 
-The text in it is numbers only. Colours come from the style sheet by class names, so that both themes and the strict CSP
-are served. A configuration has the same one of sixteen slots on every page.
+Colours come from the style sheet by class names, so that both themes and the strict CSP are served.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
-
-SLOTS = 16
-"""Eight colours with a filled marker each, then the same with an open marker."""
-
-Key = tuple[str, str]
-"""(endpoint, model)"""
-
-
-def assign(known: Iterable[Key], shown: Iterable[Key] = ()) -> dict[Key, int]:
-    """Slots 0–15: a key's own slot comes from its hash, and moves on when another key holds it.
-
-    `known` is what every page knows, and goes first; `shown` adds what only this page shows. More keys than slots
-    share them.
-    """
-    slots: dict[Key, int] = {}
-    taken: set[int] = set()
-    for group in (known, shown):
-        for key in sorted(set(group) - slots.keys(), key=_hash):
-            first = _hash(key) % SLOTS
-            free = [(first + step) % SLOTS for step in range(SLOTS) if (first + step) % SLOTS not in taken]
-            slots[key] = free[0] if free else first
-            taken.add(slots[key])
-    return slots
-
-
-def _hash(key: Key) -> int:
-    return int.from_bytes(hashlib.sha256("\0".join(key).encode()).digest()[:8], "big")
-
 
 _HEX = "M4.3 0 2.15 3.9-2.15 3.9-4.3 0-2.15-3.9 2.15-3.9Z"
 _PLUS = "M-1.5-4.3h3v2.8h2.8v3h-2.8v2.8h-3v-2.8h-2.8v-3h2.8Z"

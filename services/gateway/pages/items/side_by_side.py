@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError
 from services.gateway import context
-from services.gateway.pages.display import charts
+from services.gateway.pages.display import palette
 from services.gateway.pages.display.work_words import dataset_of, work_of
 from services.gateway.pages.items import conditions
 from services.gateway.pages.items.listing import Row, row_of
@@ -82,7 +82,7 @@ async def side_by_side(request: Request) -> Response:
     )
     found = await ask_side_by_side(ctx.backend, call, caller)
     keys = [(run.job.spec.endpoint, run.job.spec.model) for run in found.runs]
-    slots = charts.assign(await ctx.catalogue.model_keys(), keys)
+    slots = palette.assign(await ctx.catalogue.model_keys(), keys)
     one = found.runs[0].job
     values: dict[str, Any] = {
         "view": view,

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import TouchstoneError
 from services.gateway import context
-from services.gateway.pages.display import charts, formatting
+from services.gateway.pages.display import formatting, palette
 from services.gateway.pages.display.work_words import scorer_name
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
@@ -176,7 +176,7 @@ async def history(request: Request) -> Response:
         "suites": sorted(offered, key=lambda one: one[1]),
         "more": chosen.address(after=answer.next_page_token) if answer.next_page_token else "",
         "here": chosen.address(),
-        "slots": charts.assign(keys, ((job.spec.endpoint, job.spec.model) for job in found)),
+        "slots": palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in found)),
         "refresh": not after and any(not is_finished(job) for job in found),
     }
     if is_fragment(request):

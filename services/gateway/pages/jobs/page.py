@@ -14,7 +14,7 @@ from services import rpc
 from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context
 from services.gateway.context import Context
-from services.gateway.pages.display import charts, formatting
+from services.gateway.pages.display import formatting, palette
 from services.gateway.pages.display.charts import Axis
 from services.gateway.pages.display.work_words import heading
 from services.gateway.pages.forms.scoring_form import ScoringForm
@@ -206,7 +206,7 @@ async def _slot(request: Request, job: job_pb2.Job) -> int | None:
         keys = await context.of(request).catalogue.model_keys()
     except TouchstoneError:
         keys = []
-    return charts.assign(keys, [key])[key]
+    return palette.assign(keys, [key])[key]
 
 
 def _lines(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[TaskLine]:

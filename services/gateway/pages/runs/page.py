@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from services.errors import TouchstoneError, UnavailableError
 from services.gateway import context
-from services.gateway.pages.display import charts
+from services.gateway.pages.display import palette
 from services.gateway.pages.forms.run_form import Checked, Form, categories, left_out, modes, shots_of, takes_reading
 from services.gateway.pages.jobs.page import go_to
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
@@ -154,7 +154,7 @@ async def _rows(request: Request, form: Form, endpoint: endpoint_pb2.Endpoint | 
     catalogue = context.of(request).catalogue
     models = await catalogue.models(form.endpoint) if endpoint else []
     entries = await _entries(request, form.suite)
-    slots = charts.assign(await catalogue.model_keys())
+    slots = palette.assign(await catalogue.model_keys())
     return [
         ModelRow(
             model,
