@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -66,15 +67,35 @@ def rows_of(document: Any) -> tuple[list[Any], dict[str, Any]]:
         raise RefusedError(NO_ROWS)
     if isinstance(document.get(TESTS), str):
         raise RefusedError(f"The tests are in another file, {quoted(document[TESTS])}. Upload that file.")
+    if _texts(document.get(TESTS)):
+        raise RefusedError(f"The tests are in other files, {quoted(document[TESTS][0])} first. Upload each of them.")
     lists = [name for name, value in document.items() if _objects(value)]
     name = TESTS if TESTS in lists else lists[0] if len(lists) == 1 else ""
     if not name:
         raise RefusedError(f"The file is one object with {counted(len(lists), 'list')} of rows. {_LIST}")
-    return document[name], {other: value for other, value in document.items() if other != name}
+    rows = [row for one in document[name] for row in _questions(one)]
+    return rows, {other: value for other, value in document.items() if other != name}
 
 
 def _objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
+
+
+def _questions(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an article of SQuAD, one for each of its questions; any other row as it is."""
+    if not _objects(row.get("paragraphs")):
+        return [row]
+    about = {name: value for name, value in row.items() if name != "paragraphs"}
+    return [
+        about | {"context": paragraph.get("context")} | question
+        for paragraph in row["paragraphs"]
+        if _objects(paragraph.get("qas"))
+        for question in paragraph["qas"]
+    ]
 
 
 def _whole(pieces: Iterable[bytes], most: int, what: str) -> bytes:
@@ -88,15 +109,32 @@ def _whole(pieces: Iterable[bytes], most: int, what: str) -> bytes:
 
 
 class _Loader(yaml.CSafeLoader):
-    """Refuses a name that occurs twice in one map."""
+    """Reads scalars as YAML 1.2 and JavaScript do: `no` is a text and 12:30 another. Times, and numbers that begin with
+    zeros, stay texts, as they are written. Refuses a name that occurs twice in one map."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         made = super().construct_mapping(node, deep)
-        if len(made) != len(node.value):
+        if len(set(map(str, made))) != len(node.value):
             raise WrongRowError(
                 f"A name occurs twice in the map on line {node.start_mark.line + 1:,}. Keep one of them."
             )
         return made
+
+
+for _kind, _form, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+    ("merge", "<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"(?:{_form})$"), _first)
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ header.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -71,9 +72,11 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
 
 Values = Iterator[tuple[int, dict[str, Any] | WrongRowError]]
 NO_ROWS = "The file has no rows. Upload a file with at least one row."
-SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 """Of columns, with their names; the first one that fits is taken."""
 _MOST_COLUMNS = 1000
+_SAID = re.compile(r"\s*\"?sep=([,;|\t])\"?\s*$")
+"""How Excel names the separator, on a line before the header."""
 _LOOKED_AT = 20
 """Records that decide the separator."""
 _FAULTS = {
@@ -103,6 +106,11 @@ def checked_header(names: list[str]) -> list[str]:
     """Names of columns. Raises RefusedError for too many and for one that occurs twice."""
     if len(names) > _MOST_COLUMNS:
         raise RefusedError(refusals.too_large("The header", len(names), _MOST_COLUMNS, "columns"))
+    if names.count("") > 1:
+        places = [str(place) for place, name in enumerate(names, start=1) if not name]
+        raise RefusedError(
+            f"The header has no name for columns {', '.join(places[:-1])} and {places[-1]}. Name or remove them."
+        )
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise RefusedError(f"The header names {quoted(twice)} twice. Give each column its own name.")
@@ -135,14 +143,18 @@ class CsvObjects:
 
     def _header(self) -> list[str]:
         header = self._record()
+        if isinstance(header, list) and _SAID.match(self._separator.join(header)):
+            header = self._record()
         if header is None:
             raise RefusedError(NO_ROWS)
         if isinstance(header, WrongRowError):
             raise RefusedError(f"Line {self._texts.begun:,}, the header: {header.reason}")
-        names = checked_header([name.strip() for name in header])
+        names = [name.strip() for name in header]
+        if self._separator == "|" and names[0] == names[-1] == "":
+            raise RefusedError("The file is a table in Markdown. Save it as CSV, without the outer bars.")
         if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
             raise RefusedError(f"The header is one column, {quoted(names[0])}. Separate columns by commas.")
-        return names
+        return checked_header(names)
 
     def _record(self) -> list[str] | WrongRowError | None:
         """The next record that is not blank, None at the end."""
@@ -159,24 +171,33 @@ class CsvObjects:
 
 
 def separator_of(head: str) -> str:
-    """What separates the columns of a table, from its first records: a separator that gives each of them the same
-    number of cells, and more than one; otherwise "". Commas come first, so that a file that is right with commas is
-    read with commas."""
-    for separator in SEPARATORS:
-        counts = set()
-        try:
-            for record in islice(
-                csv.reader(head.splitlines(keepends=True), delimiter=separator, strict=True), _LOOKED_AT
-            ):
-                if any(map(str.strip, record)):
-                    counts.add(len(record))
-        except csv.Error as error:
-            # The beginning of a file may end within quotes.
-            if not str(error).startswith("unexpected end"):
-                continue
-        if len(counts) == 1 and counts.pop() > 1:
-            return separator
+    """What separates the columns of a table, from its first records: what a first line such as "sep=;" says, otherwise
+    a separator that gives each of them the same number of cells, and more than one; or at least half of them as many
+    as the header; otherwise "". Commas come first, so that a file that is right with commas is read with commas."""
+    lines = [f"{line}\n" for line in head.split("\n")]
+    if said := _SAID.match(next(filter(str.strip, lines), "")):
+        return said[1]
+    counts = {separator: _cells(lines, separator) for separator in SEPARATORS}
+    tables = {separator: found for separator, found in counts.items() if found and found[0] > 1}
+    for share in (1, 0.5):
+        for separator, found in tables.items():
+            if found.count(found[0]) >= share * len(found) and (share == 1 or len(found) > 2):
+                return separator
     return ""
+
+
+def _cells(lines: list[str], separator: str) -> list[int]:
+    """How many cells each of the first records has; none for what is not CSV."""
+    counts = []
+    try:
+        for record in islice(csv.reader(lines, delimiter=separator, strict=True), _LOOKED_AT):
+            if any(map(str.strip, record)):
+                counts.append(len(record))
+    except csv.Error as error:
+        # The beginning of a file may end within quotes.
+        if not str(error).startswith("unexpected end"):
+            return []
+    return counts
 
 
 class _Texts:

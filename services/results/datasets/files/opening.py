@@ -32,6 +32,12 @@ _YAML = re.compile(r"---\s*$|- +[\"']?\w+[\"']?\s*:(\s|$)|\w+:\s*$|(description|
 _YAML_COMMENT = re.compile(r"#|%YAML|---\s*$")
 
 
+_ONE_LINE = re.compile(r"\{\s*\"(?:version|data|description|prompts|providers|tests|\$schema)\"\s*:")
+_ROWS_INSIDE = re.compile(r"\"(?:data|tests)\"\s*:\s*\[\s*\{")
+"""An object in one line that holds its rows, as SQuAD and promptfoo write them."""
+_PAGE = re.compile(r"<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
+
+
 class Container(StrEnum):
     """What holds the rows, as sentences name it."""
 
@@ -42,11 +48,12 @@ class Container(StrEnum):
     CSV = "CSV"
     SEMICOLONS = "CSV with semicolons"
     TABS = "TSV"
+    BARS = "CSV with bars"
     PARQUET = "Parquet"
     WORKBOOK = "Excel workbook"
 
 
-_BY_SEPARATOR = {",": Container.CSV, ";": Container.SEMICOLONS, "\t": Container.TABS}
+_BY_SEPARATOR = {",": Container.CSV, ";": Container.SEMICOLONS, "\t": Container.TABS, "|": Container.BARS}
 
 
 @dataclass(slots=True)
@@ -90,15 +97,19 @@ def opened(decoded: Decoded, name: str, as_csv: bool, limits: Limits, check: Cal
 
 
 def _told_by(head: str, name: str) -> Container:
-    """Of a text by its beginning."""
-    lines = [line.strip() for line in head.splitlines() if line.strip()]
+    """Of a text by its beginning. Raises RefusedError for a web page."""
+    lines = [line.strip() for line in head.split("\n") if line.strip()]
     first = lines[0] if lines else ""
+    if _PAGE.match(first):
+        raise RefusedError("The file is a web page or XML. Download the data itself, and upload JSON, CSV or Excel.")
     if _ARRAY.match(first):
         return Container.ARRAY
     if first.startswith("{"):
+        if len(lines) == 1 and _ONE_LINE.match(first) and _ROWS_INSIDE.search(first):
+            return Container.DOCUMENT
         return Container.DOCUMENT if _DOCUMENT.match(first) and len(lines) > 1 else Container.JSON_LINES
     said = next((line for line in lines if not _YAML_COMMENT.match(line)), "")
-    if _YAML.match(said):
+    if first == "---" or _YAML.match(said):
         return Container.YAML
     if _names_table(name) or (not any(line.startswith("{") for line in lines) and separator_of(head)):
         return Container.CSV

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
-from services.results.datasets.reading.shapes import Row
+from services.results.datasets.reading.row import Row
 from touchstone.v1.dataset_pb2 import Dataset
 
 _EXPECTED = re.compile(r"__expected\d*")

@@ -10,15 +10,15 @@ from typing import Any
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.decoding import Decoded
 from services.results.datasets.files.lines import NO_ROWS, Values
-from services.results.datasets.files.opening import Opened, opened
+from services.results.datasets.files.opening import Container, Opened, opened
 from services.results.datasets.frames import BadLines, Kind, Limits, Refusal, frame
 from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines, Shaped, Tests
 from services.results.datasets.reading.last_assistant import LastMessages
 from services.results.datasets.reading.paths import has
 from services.results.datasets.reading.promptfoo import template_of
 from services.results.datasets.reading.recognition import PROMPTFOO, SHAPE_OF, no_template, sentence, told_by
+from services.results.datasets.reading.row import Row
 from services.results.datasets.reading.scoring import References
-from services.results.datasets.reading.shapes import Row
 from services.results.datasets.reading.shards import Sharder
 from services.results.datasets.reading.tally import CustomIds, Tally
 from services.results.datasets.reading.template import Template
@@ -113,6 +113,10 @@ class Reading:
         if not head and (file.header is None or self._template is None):
             raise RefusedError(NO_ROWS)
         last = head[-1][1] if head else None
+        if isinstance(last, WrongRowError) and file.header is None and file.container is not Container.JSON_LINES:
+            number, first_wrong = head[0]
+            assert isinstance(first_wrong, WrongRowError)
+            raise RefusedError(f"No row can be read. Row {number:,}: {first_wrong.reason}")
         first = last if isinstance(last, dict) else dict.fromkeys(file.header or (), "")
         self._look(file, first)
         self._format = format_ or told_by(file, first, self._template is not None)

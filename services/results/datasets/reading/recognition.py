@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from services.chat_requests.faults import RefusedError, quoted
+from services.chat_requests.sampling import is_field
 from services.results.datasets.files.opening import Container, Opened
 from services.results.datasets.reading.promptfoo import Promptfoo
+from services.results.datasets.reading.row import Row
 from services.results.datasets.reading.scoring import References
-from services.results.datasets.reading.shapes import SHAPES, Row
+from services.results.datasets.reading.shapes import SHAPES
 from services.words import phrases
 from services.words.enums import DATASET_FORMATS
 from touchstone.v1.dataset_pb2 import Dataset
@@ -17,13 +19,16 @@ PROMPTFOO = Promptfoo()
 SHAPE_OF = {shape.format: shape for shape in SHAPES}
 _KINDS = SHAPE_OF | {PROMPTFOO.format: PROMPTFOO}
 _OWN = ("prompt", "messages")
+_ANSWERED = (Dataset.FORMAT_PROMPT_COMPLETION, Dataset.FORMAT_DPO)
+"""Kinds that have a prompt of their own as plain lines do, and with it the right answer."""
 _COLUMNS_SHOWN = 10
 
 
 def told_by(opened: Opened, first: dict[str, Any], has_template: bool) -> Dataset.Format:
     """The form of rows of which this is the first. Raises RefusedError if several forms fit, or none does.
 
-    JSON Lines with a prompt of their own are plain lines, whatever else they have.
+    JSON Lines with a prompt of their own are plain lines, unless their right answer is a completion or a chosen one and
+    nothing else of them is what only plain lines have.
     """
     by_names = opened.container is Container.JSON_LINES
     if has_template:
@@ -33,9 +38,11 @@ def told_by(opened: Opened, first: dict[str, Any], has_template: bool) -> Datase
         return Dataset.FORMAT_CSV if opened.container is Container.CSV else Dataset.FORMAT_COLUMNS
     if "body" in first or {"method", "url"} <= first.keys():
         return Dataset.FORMAT_BATCH
-    if by_names and any(name in first for name in _OWN):
-        return Dataset.FORMAT_LINES
     found = fitting(first)
+    if by_names and any(name in first for name in _OWN):
+        return (
+            found[0] if len(found) == 1 and found[0] in _ANSWERED and not _has_fields(first) else Dataset.FORMAT_LINES
+        )
     if len(found) == 1:
         return found[0]
     if found:
@@ -44,6 +51,11 @@ def told_by(opened: Opened, first: dict[str, Any], has_template: bool) -> Datase
     if by_names or any(name in first for name in _OWN):
         return Dataset.FORMAT_LINES
     return Dataset.FORMAT_CSV if opened.container is Container.CSV else Dataset.FORMAT_COLUMNS
+
+
+def _has_fields(line: dict[str, Any]) -> bool:
+    """Whether a line has what is read of plain lines alone: a reference, or fields of a request."""
+    return any(name in ("reference", "extra", "model") or is_field(name) for name in line)
 
 
 def fitting(values: dict[str, Any]) -> list[Dataset.Format]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from services.chat_requests import strict_json
 from services.chat_requests.faults import WrongRowError, quoted
+from services.results.datasets.reading.row import (
+    Row,
+    append_choices,
+    choices_of,
+    listed,
+    listed_choices,
+    take_choices,
+    text,
+    transcript,
+    turns_of,
+)
 from touchstone.v1.dataset_pb2 import Dataset
 
 _ROLES = {
@@ -20,44 +30,8 @@ _ROLES = {
     "system": "system",
 }
 """Of ShareGPT, as the roles of chat messages."""
-_OF_TASKS = ("choices", "options")
-"""Columns that belong to the question: a row with them needs a template."""
 _SANDBOXED = ("sandbox", "files", "setup")
-
-
-class Row:
-    """A row's values. Names are the same in upper and lower case. With `keep_answers`, the columns of answers stay:
-    the uploader names another reference."""
-
-    def __init__(self, values: dict[str, Any], keep_answers: bool = False) -> None:
-        self.values = values
-        self._keep_answers = keep_answers
-        self._names: dict[str, str] | None = None
-
-    def name(self, wanted: str) -> str:
-        """The name as the row writes it, "" if it has no such column."""
-        if wanted in self.values:
-            return wanted
-        if self._names is None:
-            self._names = {name.strip().casefold(): name for name in self.values}
-        return self._names.get(wanted, "")
-
-    def has(self, *wanted: str) -> bool:
-        return all(self.name(one) for one in wanted)
-
-    def get(self, wanted: str) -> Any:
-        """None without such a column."""
-        return self.values.get(self.name(wanted))
-
-    def take(self, wanted: str) -> Any:
-        """The value, which leaves the row. None without such a column."""
-        return self.values.pop(self.name(wanted), None)
-
-    def answer(self, wanted: str) -> Any:
-        """The value, which leaves the row if it is the reference. Raises WrongRowError without such a column."""
-        if not (name := self.name(wanted)):
-            raise WrongRowError(f"The row has no {quoted(wanted)}. Add it, with null if there is no answer.")
-        return self.values[name] if self._keep_answers else self.values.pop(name)
+_CHOICE = ", which the scorer choice compares"
 
 
 class Shape(Protocol):
@@ -80,32 +54,23 @@ class Shape(Protocol):
 
 
 class Alpaca:
-    """Stanford Alpaca's rows, with the "system" and "history" of LLaMA-Factory."""
+    """Stanford Alpaca's rows, with the "system" and "history" of LLaMA-Factory, and those of Dolly, which call the
+    input "context" and the output "response"."""
 
     format = Dataset.FORMAT_ALPACA
 
     def fits(self, row: Row) -> bool:
-        return row.has("instruction", "output")
+        return row.has("instruction") and bool(row.first("output", "response"))
 
     def about(self, row: Row) -> str:
-        return _from(
-            "prompt",
-            [name for name in ("system", "history", "instruction", "input") if row.has(name)] or ["instruction"],
-        ) + (", reference from output")
+        names = [name for name in ("system", "history", "instruction", *_INPUTS) if row.has(name)]
+        right = row.first("output", "response") or "output"
+        return f"{_from('prompt', names or ['instruction'])}, reference from {right}{_labelled(row, 'kto_tag')}"
 
     def question(self, row: Row) -> dict[str, Any]:
-        prompt = _asked(row, "instruction")
-        if more := text(row.take("input"), "input"):
-            prompt = f"{prompt}\n\n{more}"
-        turns = [{"role": "user", "content": prompt}]
-        history = listed(row.take("history"))
-        for turn in reversed(history or []):
-            if not isinstance(turn, list) or len(turn) != 2:
-                raise WrongRowError('"history" must be a list of pairs: a question and its answer.')
-            turns[:0] = [{"role": "user", "content": turn[0]}, {"role": "assistant", "content": turn[1]}]
-        if system := text(row.take("system"), "system"):
-            turns.insert(0, {"role": "system", "content": system})
-        return {"messages": turns, "reference": row.answer("output")}
+        asked = _instructed(row)
+        right = row.first("output", "response") or "output"
+        return asked | {"reference": None if _rejected(row, "kto_tag") else row.answer(right)}
 
 
 class ShareGPT:
@@ -114,21 +79,13 @@ class ShareGPT:
     format = Dataset.FORMAT_SHAREGPT
 
     def fits(self, row: Row) -> bool:
-        return row.has("conversations")
+        return row.has("conversations") and not row.has("chosen", "rejected")
 
     def about(self, row: Row) -> str:
         return "prompt from conversations, reference from the last message of gpt"
 
     def question(self, row: Row) -> dict[str, Any]:
-        turns = listed(row.take("conversations"))
-        if not turns:
-            raise WrongRowError('"conversations" must be a list of messages with "from" and "value", and not empty.')
-        if row.get("tools"):
-            raise WrongRowError('The row has "tools", which ShareGPT writes as a text. Write it as "messages".')
-        messages = [_turn(turn, place) for place, turn in enumerate(turns, start=1)]
-        if system := text(row.take("system"), "system"):
-            messages.insert(0, {"role": "system", "content": system})
-        return {"messages": messages}
+        return {"messages": _conversation(row)}
 
 
 class OpenAIEvals:
@@ -147,7 +104,7 @@ class OpenAIEvals:
 
 
 class PromptCompletion:
-    """Rows for fine-tuning, of texts or of messages."""
+    """Rows for fine-tuning, of texts or of messages. A completion that TRL's "label" calls wrong is no reference."""
 
     format = Dataset.FORMAT_PROMPT_COMPLETION
 
@@ -155,56 +112,84 @@ class PromptCompletion:
         return row.has("prompt", "completion")
 
     def about(self, row: Row) -> str:
-        return "prompt from prompt, reference from completion"
+        return f"prompt from prompt, reference from completion{_labelled(row, 'label')}"
 
     def question(self, row: Row) -> dict[str, Any]:
-        return _prompted(row, "prompt") | {"reference": _said(row.answer("completion"), "completion")}
+        asked = _prompted(row, "prompt")
+        right = None if _rejected(row, "label") else _said(row.answer("completion"), "completion")
+        return asked | {"reference": right}
 
 
 class QuestionAnswer:
-    """Questions with an answer or several right ones, as SQuAD has them, too."""
+    """Questions with an answer or several right ones, as SQuAD has them, too, and questions with choices: a list of
+    them, as MMLU and ARC have, or one column for each letter."""
 
     format = Dataset.FORMAT_QUESTION_ANSWER
 
     def fits(self, row: Row) -> bool:
-        return row.has("question") and bool(_answers(row)) and not any(row.has(name) for name in _OF_TASKS)
+        return row.has("question") and bool(_answers(row))
 
     def about(self, row: Row) -> str:
-        names = [name for name in ("context", "question") if row.has(name)] or ["question"]
-        return f"{_from('prompt', names)}, reference from {_answers(row) or 'answer'}"
+        columns = choices_of(row)
+        names = [*filter(row.has, _PASSAGES), "question", *columns]
+        right = f"reference from {_answers(row) or 'answer'}"
+        return f"{_from('prompt', names)}, {right}{_CHOICE if columns else ''}"
 
     def question(self, row: Row) -> dict[str, Any]:
         if not (name := _answers(row)):
             raise WrongRowError('The row has neither "answer" nor "answers". Add one, with null if there is no answer.')
         prompt = _asked(row, "question")
-        if context := text(row.take("context"), "context"):
-            prompt = f"{context}\n\n{prompt}"
+        for passage in _PASSAGES:
+            if context := text(row.take(passage), passage):
+                prompt = f"{context}\n\n{prompt}"
+        asked: dict[str, Any] = {"prompt": prompt}
+        choices = take_choices(row)
         right = row.answer(name)
-        return {"prompt": prompt, "reference": _several(right) if name == "answers" else right}
+        if choices.texts:
+            append_choices(asked, choices.texts)
+            return asked | {"reference": choices.letter(right)}
+        return asked | {"reference": _several(right) if name == "answers" or isinstance(right, Mapping) else right}
 
 
 class Preferences:
-    """Rows for DPO: the chosen answer is the right one."""
+    """Rows for DPO: the chosen answer is the right one. OpenAI calls it "preferred_output"."""
 
     format = Dataset.FORMAT_DPO
 
     def fits(self, row: Row) -> bool:
-        return row.has("chosen", "rejected")
+        return row.has("chosen", "rejected") or row.has("input", *_OPENAI)
 
     def about(self, row: Row) -> str:
-        source = "prompt" if row.has("prompt") else "chosen"
-        return f"prompt from {source}, reference from chosen; rejected is metadata"
+        if not row.has("chosen") and row.has(_OPENAI[0]):
+            return f"prompt from input, reference from {_OPENAI[0]}; {_OPENAI[1]} is metadata"
+        source = row.first("prompt", "conversations", "question") or "chosen"
+        names = [source]
+        if source == "chosen" and row.has("instruction"):
+            names = ["instruction", *filter(row.has, _INPUTS)]
+        if row.has("system") and source in ("question", "conversations"):
+            names.insert(0, "system")
+        return f"{_from('prompt', names)}, reference from chosen; rejected is metadata"
 
     def question(self, row: Row) -> dict[str, Any]:
+        if not row.has("chosen") and row.has(_OPENAI[0]):
+            return _request(row) | {"reference": _said(row.answer(_OPENAI[0]), _OPENAI[0])}
         chosen = row.answer("chosen")
         turns = turns_of(chosen)
         if row.has("prompt"):
             asked = _prompted(row, "prompt")
-        elif turns and len(turns) > 1:
-            asked = {"messages": turns[:-1]}
+        elif row.has("conversations"):
+            asked = {"messages": _conversation(row)}
+        elif row.has("question"):
+            system = text(row.take("system"), "system")
+            asked = _begun(system, [{"role": "user", "content": _asked(row, "question")}])
+        elif row.has("instruction"):
+            asked = _instructed(row)
         else:
-            raise WrongRowError('The row has no "prompt". Add it, or write "chosen" as a list of messages.')
-        return asked | {"reference": _said(chosen, "chosen")}
+            turns = turns or transcript(chosen)
+            if not turns or len(turns) < 2:
+                raise WrongRowError('The row has no "prompt". Add it, or write "chosen" as a list of messages.')
+            asked = {"messages": turns[:-1]}
+        return asked | {"reference": _said(turns or chosen, "chosen")}
 
 
 class Inspect:
@@ -217,7 +202,7 @@ class Inspect:
 
     def about(self, row: Row) -> str:
         if row.get("choices"):
-            return "prompt from input and choices, reference from target, which the scorer choice compares"
+            return f"prompt from input and choices, reference from target{_CHOICE}"
         return "prompt from input, reference from target"
 
     def question(self, row: Row) -> dict[str, Any]:
@@ -226,44 +211,22 @@ class Inspect:
                 raise WrongRowError(f'The sample has "{name}", and Touchstone has no sandbox. Leave the sample out.')
         asked = _prompted(row, "input")
         target = row.answer("target")
-        if choices := _choices(row.take("choices")):
+        if choices := listed_choices(row.take("choices")):
             if isinstance(target, list) and len(target) > 1:
                 raise WrongRowError("The sample has several right choices, which must all be named. Keep one target.")
-            lines = [f"{letter}) {choice}" for letter, choice in zip(string.ascii_uppercase, choices, strict=False)]
-            _append(asked, "\n".join(lines))
+            append_choices(asked, choices)
         if (own := row.take("id")) is not None:
             asked["custom_id"] = own
         return asked | {"reference": target}
 
 
-# -- values --------------------------------------------------------------------------------------------------------
+# -- parts of rows -------------------------------------------------------------------------------------------------
 
-
-def text(value: Any, name: str) -> str:
-    """A cell as a text: numbers as written in JSON, null as nothing. Raises WrongRowError."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    if isinstance(value, bool | int | float):
-        return strict_json.dump(value)
-    raise WrongRowError(f"{quoted(name)} must be a text.")
-
-
-def listed(value: Any) -> list[Any] | None:
-    """A list, also one that a table holds as JSON; None for anything else."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = strict_json.parse(value.encode())
-        except WrongRowError:
-            return None
-    return value if isinstance(value, list) else None
-
-
-def turns_of(value: Any) -> list[Any] | None:
-    """Messages with roles, also as JSON; None for anything else."""
-    turns = listed(value)
-    return turns if turns and all(isinstance(turn, dict) and "role" in turn for turn in turns) else None
+_INPUTS = ("input", "context")
+"""What an instruction is about."""
+_PASSAGES = ("context", "passage")
+"""What a question is about."""
+_OPENAI = ("preferred_output", "non_preferred_output")
 
 
 def _from(what: str, names: list[str]) -> str:
@@ -286,6 +249,47 @@ def _prompted(row: Row, name: str) -> dict[str, Any]:
     return {"prompt": _asked(row, name)}
 
 
+def _begun(system: str, turns: list[Any]) -> dict[str, Any]:
+    return {"messages": [{"role": "system", "content": system}, *turns] if system else turns}
+
+
+def _instructed(row: Row) -> dict[str, Any]:
+    """The messages of an instruction, its input and what came before. Raises WrongRowError."""
+    prompt = _asked(row, "instruction")
+    for name in _INPUTS:
+        if more := text(row.take(name), name):
+            prompt = f"{prompt}\n\n{more}"
+    turns = [{"role": "user", "content": prompt}]
+    history = listed(row.take("history"))
+    for turn in reversed(history or []):
+        if not isinstance(turn, list) or len(turn) != 2:
+            raise WrongRowError('"history" must be a list of pairs: a question and its answer.')
+        turns[:0] = [{"role": "user", "content": turn[0]}, {"role": "assistant", "content": turn[1]}]
+    return _begun(text(row.take("system"), "system"), turns)
+
+
+def _conversation(row: Row) -> list[Any]:
+    """The messages of ShareGPT. Raises WrongRowError."""
+    turns = listed(row.take("conversations"))
+    if not turns:
+        raise WrongRowError('"conversations" must be a list of messages with "from" and "value", and not empty.')
+    if row.get("tools") not in (None, "", "[]", []):
+        raise WrongRowError('The row has "tools", which ShareGPT writes as a text. Write it as "messages".')
+    row.take("tools")
+    messages = [_turn(turn, place) for place, turn in enumerate(turns, start=1)]
+    return list(_begun(text(row.take("system"), "system"), messages)["messages"])
+
+
+def _request(row: Row) -> dict[str, Any]:
+    """The messages and tools of OpenAI's "input". Raises WrongRowError."""
+    asked = row.take("input")
+    turns = turns_of(asked.get("messages")) if isinstance(asked, Mapping) else None
+    if not turns:
+        raise WrongRowError('"input" must be an object with a list of "messages".')
+    tools = asked.get("tools")
+    return {"messages": turns} | ({"tools": tools} if tools else {})
+
+
 def _turn(turn: Any, place: int) -> dict[str, Any]:
     if not isinstance(turn, dict):
         raise WrongRowError(f'Message {place} must be an object with "from" and "value".')
@@ -296,51 +300,45 @@ def _turn(turn: Any, place: int) -> dict[str, Any]:
 
 
 def _said(value: Any, name: str) -> Any:
-    """An answer: a value, or the content of the last of several messages. Raises WrongRowError."""
+    """An answer: a value, or the content of a message or of the last of several. Raises WrongRowError."""
     turns = turns_of(value)
     last = turns[-1] if turns else value
     if not isinstance(last, Mapping):
         return value
+    if "from" in last and "role" not in last:
+        last = _turn(last, 1)
     if last.get("role", "assistant") != "assistant" or not isinstance(last.get("content"), str):
         raise WrongRowError(f"The last message of {quoted(name)} must be the assistant's, with a text.")
     return last["content"]
 
 
+def _labelled(row: Row, label: str) -> str:
+    return f" unless {label} is false" if row.has(label) else ""
+
+
+def _rejected(row: Row, label: str) -> bool:
+    """Whether the row calls its answer wrong. A 0 may be a class."""
+    value = row.get(label)
+    return value is False or (isinstance(value, str) and value.strip().casefold() == "false")
+
+
 def _answers(row: Row) -> str:
-    return next((name for name in ("answer", "answers") if row.has(name)), "")
+    return row.first("answer", "answers") or (row.name("answerkey") if choices_of(row) else "")
 
 
 def _several(value: Any) -> Any:
-    """The different answers of a list, or of SQuAD's "text", also as JSON; one answer as it is."""
+    """The different answers of a list, of SQuAD's "text" or of TriviaQA's "aliases", also as JSON; one answer as it
+    is."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         value = (listed(f"[{value}]") or [value])[0]
     if isinstance(value, Mapping) and "text" in value:
         value = value["text"]
+    elif isinstance(value, Mapping) and "value" in value and isinstance(value.get("aliases", []), list):
+        value = [value["value"], *value.get("aliases", [])]
     if (found := listed(value)) is None:
         return value
     answers = [each["text"] if isinstance(each, Mapping) and "text" in each else each for each in found]
     return list({strict_json.dump(each): each for each in answers}.values()) or None
-
-
-def _choices(value: Any) -> list[str]:
-    """As Inspect reads them: a list, or a text with commas or spaces between. Raises WrongRowError."""
-    found = listed(value)
-    if found is None and isinstance(value, str) and value.strip():
-        found = [each.strip() for each in value.split(",")]
-        found = found if len(found) > 1 else value.split()
-    if len(found or []) > len(string.ascii_uppercase):
-        raise WrongRowError(f"The sample has {len(found or []):,} choices. At most 26 have a letter.")
-    return [text(each, "choices") for each in found or []]
-
-
-def _append(asked: dict[str, Any], more: str) -> None:
-    if "prompt" in asked:
-        asked["prompt"] = f"{asked['prompt']}\n\n{more}"
-        return
-    last = asked["messages"][-1]
-    if not isinstance(last, dict) or not isinstance(last.get("content"), str):
-        raise WrongRowError("The last message of the sample must be a text, which the choices follow.")
-    asked["messages"] = [*asked["messages"][:-1], last | {"content": f"{last['content']}\n\n{more}"}]
 
 
 SHAPES: tuple[Shape, ...] = (

@@ -10,7 +10,6 @@ import pytest
 
 from services.results.datasets.files.lines import separator_of
 from tests.unit.results.uploads import Outcome, upload
-from touchstone.v1.dataset_pb2 import Dataset
 
 ROWS = [{"question": "Größe?", "answer": "12"}, {"question": "Why, and how?", "answer": "So."}]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
@@ -146,15 +145,6 @@ def test_a_semicolon_is_named_where_cells_are_counted() -> None:
     assert made.reasons == {32: "The row has 3 cells and the header 2. Quote cells with semicolons."}
 
 
-def test_lines_with_prompts_stay_plain_lines_whatever_else_they_have() -> None:
-    line: dict[str, Any] = {"prompt": "a", "completion": "b", "chosen": "c", "rejected": "d"}
-    made = upload(json.dumps(line).encode())
-
-    assert made.dataset is not None
-    assert made.dataset.format == Dataset.FORMAT_LINES
-    assert json.loads(made.rows[0].metadata) == {"completion": "b", "chosen": "c", "rejected": "d"}
-
-
 def test_a_table_with_prompts_needs_no_template() -> None:
     messages = json.dumps([{"role": "user", "content": "b"}]).replace('"', '""')
     made = upload(f'prompt,messages,reference,temperature,level\na,,A,0.5,3\n,"{messages}",,,\n'.encode(), name="a.csv")
@@ -163,3 +153,84 @@ def test_a_table_with_prompts_needs_no_template() -> None:
     assert [row.reference for row in made.rows] == ['"A"', ""]
     assert made.rows[0].sampling.temperature == 0.5
     assert json.loads(made.rows[0].metadata) == {"level": "3"}
+
+
+_SQUAD = {
+    "version": "1.1",
+    "data": [
+        {
+            "title": "Birds",
+            "paragraphs": [
+                {
+                    "context": "Ann sang.",
+                    "qas": [
+                        {"id": "1", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]},
+                        {"id": "2", "question": "Why?", "answers": [], "is_impossible": True},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_each_question_of_squad_is_a_row(indent: int | None) -> None:
+    made = upload(json.dumps(_SQUAD, indent=indent).encode())
+
+    assert [row.messages[0].content for row in made.rows] == ["Ann sang.\n\nWho?", "Ann sang.\n\nWhy?"]
+    assert [row.reference for row in made.rows] == ['["Ann"]', ""]
+    assert json.loads(made.rows[1].metadata) == {"title": "Birds", "id": "2", "is_impossible": True}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_configuration_in_json_may_be_one_line(indent: int | None) -> None:
+    tests = [{"vars": {"q": "b"}, "assert": [{"type": "equals", "value": "c"}]}]
+    made = upload(json.dumps({"prompts": ["Say {{q}}"], "tests": tests}, indent=indent).encode())
+
+    assert [row.messages[0].content for row in made.rows] == ["Say b"]
+
+
+def test_one_line_with_a_prompt_and_a_list_is_a_row() -> None:
+    made = upload(b'{"prompt": "a", "data": [{"question": "b"}]}')
+    assert [row.messages[0].content for row in made.rows] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        *(("NO", '"NO"'), ("yes", '"yes"'), ("12:30", '"12:30"'), ("007", '"007"'), ("1_000", '"1_000"')),
+        *(
+            ("2024-01-31", '"2024-01-31"'),
+            ("2024-01-31 08:00:00", '"2024-01-31 08:00:00"'),
+            ("2024-99-99", '"2024-99-99"'),
+        ),
+        *(
+            ("true", "true"),
+            ("0o17", "15"),
+            ("0x1F", "31"),
+            ("-3", "-3"),
+            ("1e3", "1000.0"),
+            ("1.50", "1.5"),
+            ("~", ""),
+        ),
+    ],
+)
+def test_scalars_of_yaml_are_those_of_version_1_2(written: str, read: str) -> None:
+    """Version 1.1 makes false of an answer NO, and 750 of 12:30."""
+    (row,) = upload(f"- question: a\n  answer: {written}\n".encode()).rows
+    assert row.reference == read
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"- question: a\n  1: b\n  '1': c\n", "A name occurs twice in the map on line 1"),
+        (b"---\nquestion: a\n---\nquestion: b\n", "not valid YAML on line 3"),
+        (b"prompts: [a]\ntests:\n  - file://b.csv\n", 'The tests are in other files, "file://b.csv" first'),
+        (b'[{"question": "a", "answer": 1e999}]', 'No row can be read. Row 1: The number "1e999" is too large'),
+        (b'[["question", "answer"], ["a", "b"]]', "No row can be read. Row 1: The row is not a JSON object"),
+    ],
+)
+def test_what_holds_no_row_is_refused_with_its_first_fault(data: bytes, reason: str) -> None:
+    assert reason in upload(data).refused

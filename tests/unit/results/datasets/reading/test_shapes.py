@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.results.datasets.reading.kinds import KINDS
 from tests.unit.results.uploads import Outcome, jsonl, upload
 from touchstone.v1.dataset_pb2 import Dataset, DatasetRow
 from touchstone.v1.job_pb2 import LAST_ASSISTANT_PREFILL, LAST_ASSISTANT_REFERENCE
@@ -52,6 +53,87 @@ TEST = {
 
 def said(row: DatasetRow) -> list[tuple[str, str]]:
     return [(message.role, message.content) for message in row.messages]
+
+
+_LISTED = [("user", "Which?\n\nA) iron\nB) neon")]
+_FOUR = [("user", "Which?\n\nA) iron\nB) neon\nC) tin\nD) lead")]
+_GAS = [("user", "Which gas glows red?")]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "messages", "reference"),
+    [
+        ("llama_factory_preference", "DPO", [("user", "Name it.\n\nRings.")], "Saturn"),
+        ("llama_factory_kto", "ALPACA", [("user", "Name it.")], None),
+        ("dolly", "ALPACA", [("user", "Who?\n\nAnn sang.")], "Ann"),
+        ("sharegpt", "SHAREGPT", [("user", "2 + 2?")], "4"),
+        ("sharegpt_preference", "DPO", [("user", "2 + 2?")], "4"),
+        ("fine_tuning", "PROMPT_COMPLETION", [("user", "The sky is")], " blue."),
+        ("fine_tuning_chat", "LINES", _GAS, None),
+        ("openai_preference", "DPO", _GAS, "Neon."),
+        ("trl_prompt_completion", "PROMPT_COMPLETION", _GAS, "Neon."),
+        ("trl_unpaired", "PROMPT_COMPLETION", [("user", "The sky is")], None),
+        ("trl_preference", "DPO", _GAS, "Neon."),
+        ("trl_implicit", "DPO", _GAS, "Neon."),
+        ("anthropic_hh", "DPO", [("user", "Red gas?"), ("assistant", "A guess?"), ("user", "Yes.")], "Neon: it glows."),
+        ("orca_preference", "DPO", [("system", "Be brief."), ("user", "Red gas?")], "Neon"),
+        ("ultrafeedback", "DPO", [("user", "Red gas?")], "Neon."),
+        ("boolq", "QUESTION_ANSWER", [("user", "Ann sang.\n\ndid ann sing")], True),
+        ("triviaqa", "QUESTION_ANSWER", [("user", "Who?")], ["Ann", "Anne"]),
+        ("mmlu", "QUESTION_ANSWER", _FOUR, "B"),
+        ("arc", "QUESTION_ANSWER", _LISTED, "B"),
+        ("medqa", "QUESTION_ANSWER", _LISTED, "B"),
+        ("lettered", "QUESTION_ANSWER", [("user", "Which gas glows red?\n\nA) iron\nB) neon\nC) tin")], "B"),
+        ("option_columns", "QUESTION_ANSWER", [("user", "Which gas glows red?\n\nA) iron\nB) neon")], "B"),
+    ],
+)
+def test_a_kind_is_the_same_in_lines_and_in_an_array(name: str, kind: str, messages: Any, reference: Any) -> None:
+    for made in (array(KINDS[name]), upload(jsonl(KINDS[name]))):
+        (found,) = made.rows
+        assert made.dataset is not None
+        assert made.dataset.format == Dataset.Format.Value(f"FORMAT_{kind}")
+        assert said(found) == messages
+        assert (json.loads(found.reference) if found.reference else None) == reference
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "letter"),
+    [
+        # A number is a place among texts, and a text among numbers.
+        (["1", "0", "2"], 0, "A"),
+        ([1, 0, 2], 0, "B"),
+        (["1", "0", "2"], "0", "B"),
+        (["iron", "neon"], "b", "B"),
+        (["iron", "neon"], "neon", "B"),
+        ({"1": "iron", "2": "neon"}, 2, "B"),
+        (["iron", "neon"], None, None),
+        (["true", "false"], False, "B"),
+    ],
+)
+def test_the_right_choice_is_a_letter(choices: Any, answer: Any, letter: str | None) -> None:
+    (row,) = array({"question": "Which?", "choices": choices, "answer": answer}).rows
+
+    assert row.reference == (json.dumps(letter) if letter else "")
+
+
+def test_an_answer_that_is_called_wrong_is_metadata() -> None:
+    made = array(KINDS["trl_unpaired"], KINDS["trl_unpaired"] | {"label": True})
+
+    assert [row.reference for row in made.rows] == ["", '" green."']
+    assert json.loads(made.rows[0].metadata) == {"completion": " green.", "label": False}
+    assert made.dataset is not None
+    assert made.dataset.reading.endswith("reference from completion unless label is false")
+
+
+@pytest.mark.parametrize(
+    "more", [{"reference": "c"}, {"max_tokens": 5}, {"chosen": "c", "rejected": "d"}, {"extra": {"top_k": 1}}]
+)
+def test_lines_with_what_only_plain_lines_have_stay_plain_lines(more: dict[str, Any]) -> None:
+    made = upload(jsonl(COMPLETION | more))
+
+    assert made.dataset is not None
+    assert made.dataset.format == Dataset.FORMAT_LINES
+    assert json.loads(made.rows[0].metadata)["completion"] == " blue."
 
 
 def array(*rows: Any, **options: Any) -> Outcome:
@@ -160,7 +242,18 @@ def test_a_dataset_says_how_its_rows_were_read(row: Any, reading: str) -> None:
         (EVALS, {"input": "a"}, 'no "ideal"'),
         (COMPLETION, {"prompt": "a", "completion": DPO_TURNS["chosen"][:1]}, "must be the assistant's"),
         (QUESTION, {"question": "a"}, 'neither "answer" nor "answers"'),
+        (QUESTION, {"question": "a", "choices": ["b", "c"], "answer": 2}, 'The answer "2" is none of the choices'),
+        (QUESTION, {"question": "a", "choices": ["1", "0"], "answer": 2}, "is none of the choices"),
+        (QUESTION, {"question": "a", "choices": ["B", "A"], "answer": "A"}, "may be several of the choices"),
+        (
+            QUESTION,
+            {"question": "a", "choices": {"text": ["b"], "label": []}, "answer": "A"},
+            "as many texts as labels",
+        ),
+        (QUESTION, {"question": "a", "A": "b", "B": "c", "answer": 1}, 'The answer "1" is none of the choices'),
         (DPO, {"chosen": "a", "rejected": "b"}, 'no "prompt"'),
+        (DPO, {"chosen": "Human: a", "rejected": "b"}, 'no "prompt"'),
+        (KINDS["openai_preference"], KINDS["openai_preference"] | {"input": "a"}, 'a list of "messages"'),
         (INSPECT, {**INSPECT, "sandbox": "docker"}, "no sandbox"),
         (INSPECT, {**INSPECT, "target": ["A", "B"]}, "Keep one target"),
         (INSPECT, {**INSPECT, "choices": ["a"] * 27}, "At most 26"),
@@ -182,7 +275,8 @@ def test_a_row_that_does_not_fit_is_named(first: Any, row: Any, reason: str) -> 
     [
         ([ALPACA | QUESTION], "can be read as alpaca or question_answer. Set format", "format"),
         ([{"a": 1, "b": 2}], 'No known kind of rows has the columns "a", "b"', "template"),
-        ([{"question": "a", "choices": ["b"], "answer": 0}], "Columns need a template", "template"),
+        ([{"endings": ["a", "b"], "label": 0}], "Columns need a template", "template"),
+        ([KINDS["dolly"] | QUESTION], "can be read as alpaca or question_answer", "format"),
         ([{"vars": {"a": 1, "b": 2}}], 'the variables "a", "b"', "template"),
     ],
 )
