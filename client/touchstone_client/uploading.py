@@ -36,6 +36,7 @@ class DatasetOptions(TypedDict, total=False):
     scoring: scoring_pb2.Scoring
     project_id: int
     custom_id_field: str
+    sheet: str
     last_assistant: str
 
 
@@ -97,6 +98,7 @@ def options_of(options: DatasetOptions, name: str = "") -> dataset_pb2.DatasetOp
         scoring=options.get("scoring"),
         project_id=options.get("project_id", 0),
         custom_id_field=options.get("custom_id_field", ""),
+        sheet=options.get("sheet", ""),
         last_assistant=LAST_ASSISTANT[last] if last else None,
     )
 

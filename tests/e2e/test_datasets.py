@@ -11,6 +11,7 @@ from playwright.async_api import FilePayload, Page, expect
 from tests.e2e.conftest import Visitor
 from tests.gateway.fake_world import World
 from tests.gateway.fake_world import spec as world_spec
+from tests.unit.results.datasets.files.workbooks import texts, workbook
 from touchstone.v1 import job_pb2, results_service_pb2
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -190,6 +191,20 @@ async def test_columns_open_the_template_and_are_named(visitor: Visitor) -> None
         "CSV with semicolons, read as columns: prompt from the template."
     )
     await expect(page.locator("#preview .first tbody td").nth(1)).to_have_text("1 + 1?")
+
+
+async def test_another_sheet_of_a_workbook_is_chosen(visitor: Visitor) -> None:
+    page = await visitor.page()
+    await page.goto("/datasets")
+    await expect(page.locator("#sheet")).to_be_hidden()
+    sheets = '<sheet name="Notes" sheetId="1" r:id="rId4"/><sheet name="&lt;i&gt;" sheetId="2" r:id="rId1"/>'
+    data = workbook(texts(("question", "answer"), ("1 + 1?", "2")), sheets=sheets)
+    await page.locator("#file").set_input_files({"name": "a.xlsx", "mimeType": "", "buffer": data})
+    await expect(page.locator("#preview .reading")).to_contain_text('The sheet "Notes" has no rows.')
+    await page.locator("#sheet").select_option("<i>")
+    await expect(page.locator("#preview .reading")).to_contain_text('of the sheet "<i>", number 2 of 2')
+    await page.get_by_role("button", name="Take this row").click()
+    await expect(page).to_have_url(re.compile(r"/datasets/ds_[0-9a-f]{32}$"))
 
 
 @pytest.mark.stack

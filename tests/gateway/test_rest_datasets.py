@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.gateway_server import Running
+from tests.unit.results.datasets.files.workbooks import texts, workbook
 from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
 
 LINES = b"""{"prompt": "2+2?", "reference": 4, "metadata": {"name": "Ada"}}
@@ -324,6 +325,13 @@ async def test_a_preview_says_which_option_an_upload_needs(gateway: Running) -> 
 
     answer = await gateway.client.post("/admin/datasets/preview", data={"template": "{{a}}"}, files=sent)
     assert answer.json()["rows_that_fit"] == 1
+
+    sheets = '<sheet name="A" sheetId="1" r:id="rId4"/><sheet name="B" sheetId="2" r:id="rId1"/>'
+    sent = {"file": ("rows.xlsx", workbook(texts(("question", "answer"), ("a", "b")), sheets=sheets))}
+    made = (await gateway.client.post("/admin/datasets/preview", files=sent)).json()
+    assert (made["field"], made["sheets"]) == ("sheet", ["A", "B"])
+    made = (await gateway.client.post("/admin/datasets/preview?sheet=B", files=sent)).json()
+    assert (made["rows_that_fit"], made["why"]) == (1, None)
 
     sent = {"file": ("rows.parquet", b"PAR1")}
     answer = await gateway.client.post("/admin/datasets/preview", files=sent)

@@ -28,6 +28,7 @@ function show() {
   document.getElementById("chosen-note").textContent = file ? size(file.size) : "or drop it here";
   drop.classList.toggle("held", Boolean(file));
   offerColumns([]);
+  offerSheets([]);
   askForLast(false);
   if (file && file.size <= AT_ONCE) return look();
   asking?.abort();
@@ -75,6 +76,7 @@ function tell(found) {
   const fit = `${number(found.rows_that_fit)} of ${number(found.rows)} row${found.rows === 1 ? "" : "s"} fit, ${number(found.rows_with_reference)} with a reference.`;
   say(found.why || `${found.reading}.`, found.why ? "" : fit);
   offerColumns(found.columns);
+  offerSheets(found.sheets);
   askForLast(found.field === "last_assistant");
   const take = preview.querySelector(".take");
   take.hidden = Boolean(found.why) || found.bad_lines > 0;
@@ -153,6 +155,16 @@ function offerColumns(columns) {
     return button;
   });
   document.getElementById("columns-found").replaceChildren(...(columns.length ? ["Insert ", ...buttons] : []));
+}
+
+// The sheets of a workbook that has several. The chosen one stays while the file has it.
+function offerSheets(sheets) {
+  const field = document.getElementById("sheet");
+  const chosen = field.value;
+  const option = (name, words = name) => Object.assign(document.createElement("option"), { value: name, textContent: words });
+  field.replaceChildren(option("", "The first sheet"), ...sheets.map((name) => option(name)));
+  field.value = sheets.includes(chosen) ? chosen : "";
+  document.getElementById("sheet-part").hidden = sheets.length < 2;
 }
 
 function insert(text) {

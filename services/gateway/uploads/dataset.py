@@ -43,6 +43,7 @@ OPTIONS = (
         "Makes messages of columns: a text or a JSON list of messages, with `{{column}}` for values.",
     ),
     Parameter("custom_id_field", text(200), "The column with the rows' ids. `custom_id` if absent."),
+    Parameter("sheet", text(200), "The visible sheet of an Excel workbook that has the rows. The first if absent."),
     Parameter("last_assistant", LAST, LAST_ABOUT),
     Parameter("project_id", integer(0, INT64_MAX), "A number to group datasets by. 0 means none.", 0),
     *scoring.OPTIONS,
@@ -129,5 +130,6 @@ def _options(values: Mapping[str, Any], file_name: str) -> dataset_pb2.DatasetOp
         scoring=scoring.scoring_of(values),
         project_id=values["project_id"],
         custom_id_field=values["custom_id_field"] or "",
+        sheet=values["sheet"] or "",
         last_assistant=LAST_ASSISTANT[values["last_assistant"]] if values["last_assistant"] else None,
     )

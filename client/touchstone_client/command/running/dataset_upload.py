@@ -82,6 +82,8 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
     words = "what the rows are (default: recognised from the first row)"
     parser.add_argument("--as", dest="kind", choices=[*UPLOAD_FORMATS], default="", help=words)
     parser.add_argument("--template", type=text_or_file, default="", metavar="TEXT", help=_TEMPLATE)
+    words = "the visible sheet of an Excel workbook that has the rows (default: the first)"
+    parser.add_argument("--sheet", default="", metavar="NAME", help=words)
     _add_options(parser, "the file's name")
 
 
@@ -120,7 +122,9 @@ def _check(options: argparse.Namespace) -> int:
 def _sentences(found: PreviewDatasetResponse) -> list[str]:
     dataset = found.dataset
     if found.why:
-        said = [found.why, f"Columns: {', '.join(found.columns)}."]
+        said = [found.why]
+        if found.columns:
+            said.append(f"Columns: {', '.join(found.columns)}.")
     else:
         said = [
             f"{dataset.reading}.",
@@ -129,13 +133,15 @@ def _sentences(found: PreviewDatasetResponse) -> list[str]:
         ]
     if (more := found.bad_lines_total - len(found.bad_lines)) > 0:
         said.append(f"{more:,} more rows do not fit.")
+    if len(found.sheets) > 1:
+        said.append(f"--sheet reads another of the sheets: {', '.join(found.sheets)}.")
     others = [one for one in found.readings if found.why or one.format != dataset.format]
     return said + [f"--as {DATASET_FORMATS.of(one.format)}: {one.reading}." for one in others]
 
 
 def _file(options: argparse.Namespace) -> tuple[Any, Any]:
     """The file, and what it is to become."""
-    wanted = _options(options)
+    wanted = _options(options) | {"sheet": options.sheet}
     if options.kind:
         wanted["format"] = options.kind
     return (sys.stdin.buffer if options.file == "-" else Path(options.file)), wanted

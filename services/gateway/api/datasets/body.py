@@ -165,6 +165,7 @@ PREVIEWED = shape(
         ),
         "bad_lines": about(COUNT, "The number of rows that do not fit."),
         "columns": about(array(STRING), "The names in the first row, at most 100."),
+        "sheets": about(array(STRING), "The visible sheets of an Excel workbook, at most 100. Empty for other files."),
         "readings": about(
             array(
                 shape(
@@ -197,6 +198,7 @@ def preview_body(found: dataset_service_pb2.PreviewDatasetResponse) -> dict[str,
         "lines": [{"line": bad.line, "reason": bad.reason} for bad in found.bad_lines],
         "bad_lines": found.bad_lines_total,
         "columns": list(found.columns),
+        "sheets": list(found.sheets),
         "readings": [{"format": DATASET_FORMATS.of(one.format), "reading": one.reading} for one in found.readings],
         "why": found.why or None,
         "field": found.field or None,

@@ -6,7 +6,7 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -112,8 +112,6 @@ class _Loader(yaml.CSafeLoader):
     """Reads scalars as YAML 1.2 and JavaScript do: `no` is a text and 12:30 another. Times, and numbers that begin with
     zeros, stay texts, as they are written. Refuses a name that occurs twice in one map."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         made = super().construct_mapping(node, deep)
         if len(set(map(str, made))) != len(node.value):
@@ -123,6 +121,7 @@ class _Loader(yaml.CSafeLoader):
         return made
 
 
+_Loader.yaml_implicit_resolvers = {}
 for _kind, _form, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),

@@ -15,7 +15,7 @@ from services.chat_requests.faults import RefusedError, WrongRowError
 from services.results.datasets.files import documents
 from services.results.datasets.files.arrays import array_objects
 from services.results.datasets.files.decoding import PARQUET, ZIP, Decoded, Expanded
-from services.results.datasets.files.lines import CsvObjects, Values, json_objects, numbered, separator_of
+from services.results.datasets.files.lines import NO_ROWS, CsvObjects, Values, json_objects, numbered, separator_of
 from services.results.datasets.files.parquet import ParquetObjects
 from services.results.datasets.files.workbook import WorkbookObjects
 from services.results.datasets.frames import Limits
@@ -66,20 +66,37 @@ class Opened:
     header: list[str] | None = None
     note: str = ""
     others: dict[str, Any] = field(default_factory=dict)
+    no_rows: RefusedError = field(default_factory=lambda: RefusedError(NO_ROWS))
+    """Why a file without rows is refused."""
 
 
-def opened(decoded: Decoded, name: str, as_csv: bool, limits: Limits, check: Callable[[], None]) -> Opened:
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The sheet of a workbook that is asked for, and what gets the names of all that are visible."""
+
+    wanted: str
+    note: Callable[[list[str]], None]
+
+
+ANY_SHEET = Sheet("", lambda _: None)
+
+
+def opened(
+    decoded: Decoded, name: str, as_csv: bool, limits: Limits, check: Callable[[], None], sheet: Sheet = ANY_SHEET
+) -> Opened:
     """The rows of a file that is called `name`. With `as_csv`, a text is a table; otherwise its content tells, and its
     name only where the content leaves it open. `check` raises when the work takes too long. Raises RefusedError."""
     pieces = iter(decoded)
+    if sheet.wanted and decoded.binary != ZIP:
+        raise RefusedError("Only an Excel workbook has sheets. Leave sheet out.", "sheet")
     if decoded.binary:
         file, size = _spooled(pieces, check)
         if decoded.binary == PARQUET:
             rows = ParquetObjects(file, size, limits.rows, Expanded(limits))
             return Opened(Container.PARQUET, iter(rows), rows.header)
         assert decoded.binary == ZIP
-        book = WorkbookObjects(file, size, Expanded(limits), check)
-        return Opened(Container.WORKBOOK, iter(book), book.header, book.note)
+        book = WorkbookObjects(file, size, Expanded(limits), check, sheet.wanted, sheet.note)
+        return Opened(Container.WORKBOOK, iter(book), book.header, book.note, no_rows=book.no_rows)
     head, pieces = _peeked(pieces)
     container = Container.CSV if as_csv else _told_by(head, name)
     match container:

@@ -17,6 +17,7 @@ from services.words.refusals import counted
 
 _STEP = 64 * 1024
 _MOST_PARTS = 10_000
+_SHEETS_SHOWN = 5
 _TYPES = "[Content_Types].xml"
 _MAIN = "spreadsheetml.sheet.main+xml"
 _MACROS = "ms-excel.sheet.macroenabled.main+xml"
@@ -27,10 +28,20 @@ Handler = Callable[[str, Mapping[str, str]], None]
 
 
 class WorkbookObjects:
-    """Rows of the first visible sheet as objects, by the numbers that the sheet gives them. The first row that is not
-    empty names the columns. Raises RefusedError for a file that cannot be read, also while iterating."""
+    """Rows of the first visible sheet, or of the one that is `wanted`, as objects, by the numbers that the sheet gives
+    them. The first row that is not empty names the columns. Raises RefusedError for a file that cannot be read, also
+    while iterating."""
 
-    def __init__(self, file: IO[bytes], size: int, expanded: Expanded, check: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        file: IO[bytes],
+        size: int,
+        expanded: Expanded,
+        check: Callable[[], None],
+        wanted: str = "",
+        note_sheets: Callable[[list[str]], None] = lambda _: None,
+    ) -> None:
+        """`note_sheets` gets the names of the visible sheets before any of them is read."""
         self._size = size
         self._expanded = expanded
         self._check = check
@@ -43,12 +54,20 @@ class WorkbookObjects:
         sheets, targets = Sheets(), _Relations(book)
         self._all(book, sheets.start)
         self._all(posixpath.join(posixpath.dirname(book), "_rels", posixpath.basename(book) + ".rels"), targets.start)
-        shown = sheets.shown
+        shown = [(name, targets.paths[relation]) for name, relation in sheets.shown if relation in targets.sheets]
         if not shown:
-            raise RefusedError("The workbook has no visible sheet. Show the sheet that has the rows.")
-        name, relation = shown[0]
-        self.note = f"of the sheet {quoted(name, 40)}" + (f", the first of {len(shown)}" if len(shown) > 1 else "")
-        self._sheet = targets.paths.get(relation, "")
+            raise RefusedError("The workbook has no visible sheet of cells. Show the sheet that has the rows.")
+        names = [name for name, _ in shown]
+        note_sheets(names)
+        if wanted and wanted not in names:
+            raise RefusedError(f"The workbook has no visible sheet {quoted(wanted, 40)}. {_named(names)}", "sheet")
+        place = names.index(wanted) if wanted else 0
+        which = "the first" if not place else f"number {place + 1}"
+        self.note = f"of the sheet {quoted(names[place], 40)}" + (f", {which} of {len(shown)}" if names[1:] else "")
+        self._sheet = shown[place][1]
+        self.no_rows = RefusedError(
+            f"The sheet {quoted(names[place], 40)} has no rows. {_named(names)}" if names[1:] else NO_ROWS, "sheet"
+        )
         strings, styles = Strings(), Styles()
         if path := targets.of_kind("sharedStrings"):
             self._all(path, strings.start, strings.end, strings.text)
@@ -81,7 +100,7 @@ class WorkbookObjects:
     def _names(self) -> tuple[list[str], dict[int, str]]:
         number, cells = next(self._rows, (0, {}))
         if not cells:
-            raise RefusedError(NO_ROWS)
+            raise self.no_rows
         for value in cells.values():
             if isinstance(value, WrongRowError):
                 raise RefusedError(f"Row {number:,}, the header: {value.reason}")
@@ -168,6 +187,8 @@ class _Relations:
     def __init__(self, part: str) -> None:
         self._folder = posixpath.dirname(part)
         self._kinds: dict[str, str] = {}
+        self.sheets: set[str] = set()
+        """Ids of sheets of cells: others hold charts, dialogs or macros."""
         self.paths: dict[str, str] = {}
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -176,10 +197,19 @@ class _Relations:
         target = attributes.get("Target", "")
         path = target.lstrip("/") if target.startswith("/") else posixpath.normpath(f"{self._folder}/{target}")
         self.paths[attributes.get("Id", "")] = path
-        self._kinds.setdefault(attributes.get("Type", "").rpartition("/")[2], path)
+        kind = attributes.get("Type", "").rpartition("/")[2]
+        self._kinds.setdefault(kind, path)
+        if kind == "worksheet":
+            self.sheets.add(attributes.get("Id", ""))
 
     def of_kind(self, kind: str) -> str:
         return self._kinds.get(kind, "")
+
+
+def _named(names: list[str]) -> str:
+    """What the sheets are called, and what to do."""
+    shown = ", ".join(quoted(name, 40) for name in names[:_SHEETS_SHOWN])
+    return f"Set sheet to one of: {shown}{', …' if len(names) > _SHEETS_SHOWN else ''}."
 
 
 def _refuse_doctype(*_: Any) -> None:

@@ -13,10 +13,11 @@ from services.results.datasets.reading.recognition import readings
 from touchstone.v1.dataset_pb2 import Dataset, DatasetOptions, DatasetRow
 from touchstone.v1.dataset_service_pb2 import DatasetReading, PreviewDatasetResponse
 
-_MAY_BE_SAID = ("format", "template", "last_assistant", "custom_id_field", "scoring.reference_field")
+_MAY_BE_SAID = ("format", "sheet", "template", "last_assistant", "custom_id_field", "scoring.reference_field")
 """Options by which a file that would be refused may be read."""
 _FIRST_ROWS = 5
 _MOST_COLUMNS = 100
+_MOST_SHEETS = 100
 _NAME_CHARACTERS = 200
 
 
@@ -28,7 +29,7 @@ def preview(pieces: Iterable[bytes], options: DatasetOptions, limits: Limits, em
         reading = _Preview(options, limits, lambda _: None)
         reading.run(iter(pieces))
     except RefusedError as refused:
-        if reading is None or not reading.columns or refused.field not in _MAY_BE_SAID:
+        if reading is None or not (reading.columns or reading.sheets) or refused.field not in _MAY_BE_SAID:
             emit(Refusal(refused.reason, refused.field).frame())
             return
         reading.refused = refused
@@ -40,6 +41,7 @@ class _Preview(Reading):
 
     def __init__(self, options: DatasetOptions, limits: Limits, emit: Emit) -> None:
         self.columns: list[str] = []
+        self.sheets: list[str] = []
         self.refused: RefusedError | None = None
         self._readings: dict[Dataset.Format, str] = {}
         self._found_dataset = Dataset()
@@ -58,7 +60,11 @@ class _Preview(Reading):
             readings=[DatasetReading(format=one, reading=words) for one, words in self._readings.items()],
             why=self.refused.reason if self.refused else "",
             field=self.refused.field if self.refused else "",
+            sheets=self.sheets,
         )
+
+    def _note_sheets(self, names: list[str]) -> None:
+        self.sheets = [name[:_NAME_CHARACTERS] for name in names[:_MOST_SHEETS]]
 
     def _look(self, file: Opened, first: dict[str, Any]) -> None:
         self.columns = [name[:_NAME_CHARACTERS] for name in list(first)[:_MOST_COLUMNS]]

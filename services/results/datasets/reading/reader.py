@@ -10,7 +10,7 @@ from typing import Any
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.results.datasets.files.decoding import Decoded
 from services.results.datasets.files.lines import NO_ROWS, Values
-from services.results.datasets.files.opening import Container, Opened, opened
+from services.results.datasets.files.opening import Container, Opened, Sheet, opened
 from services.results.datasets.frames import BadLines, Kind, Limits, Refusal, frame
 from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines, Shaped, Tests
 from services.results.datasets.reading.last_assistant import LastMessages
@@ -103,7 +103,9 @@ class Reading:
         if format_ not in Dataset.Format.values():
             raise RefusedError(refusals.not_valid(format_, "format", UPLOAD_FORMATS), "format")
         as_csv = format_ == Dataset.FORMAT_CSV
-        file = opened(decoded, self._options.name, as_csv, self._limits, lambda: self._check_work(decoded.taken))
+        sheet = Sheet(self._options.sheet, self._note_sheets)
+        name, limits = self._options.name, self._limits
+        file = opened(decoded, name, as_csv, limits, lambda: self._check_work(decoded.taken), sheet)
         # The first row that is an object decides the form: a broken line before it does not make the others wrong.
         head: list[tuple[int, dict[str, Any] | WrongRowError]] = []
         for number, found in islice(file.values, _HEAD_LINES):
@@ -111,7 +113,7 @@ class Reading:
             if not isinstance(found, WrongRowError):
                 break
         if not head and (file.header is None or self._template is None):
-            raise RefusedError(NO_ROWS)
+            raise file.no_rows
         last = head[-1][1] if head else None
         if isinstance(last, WrongRowError) and file.header is None and file.container is not Container.JSON_LINES:
             number, first_wrong = head[0]
@@ -127,6 +129,9 @@ class Reading:
             self._check_header(file.header)
         self._reading = sentence(file, self._format, first, self._references)
         return chain(head, file.values)
+
+    def _note_sheets(self, names: list[str]) -> None:
+        """What a preview notes of a workbook before one of its sheets is read."""
 
     def _look(self, file: Opened, first: dict[str, Any]) -> None:
         """What a preview notes before the form is chosen."""

@@ -104,7 +104,7 @@ class OpenAIEvals:
 
 
 class PromptCompletion:
-    """Rows for fine-tuning, of texts or of messages. A completion that TRL's "label" calls wrong is no reference."""
+    """Rows for fine-tuning, of texts or of messages. A completion that TRL's "label" calls wrong becomes metadata."""
 
     format = Dataset.FORMAT_PROMPT_COMPLETION
 

@@ -156,7 +156,7 @@ def test_a_request_id_goes_with_an_upload_and_a_split(kept: Fakes, tmp_path: Pat
 def test_a_check_says_how_rows_are_read(kept: Fakes, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "a.parquet"
     file.write_bytes(b"PAR1")
-    assert main(["dataset", "check", str(file), "--as", "alpaca"]) == 0
+    assert main(["dataset", "check", str(file), "--as", "alpaca", "--sheet", "B"]) == 0
     said = capsys.readouterr().out
     assert "Capital of France?" in said
     assert "Parquet, read as Alpaca: prompt from instruction." in said
@@ -164,6 +164,7 @@ def test_a_check_says_how_rows_are_read(kept: Fakes, tmp_path: Path, capsys: Cap
     (messages,) = kept.requests("PreviewDataset")
     assert messages[0].options.format == dataset_pb2.Dataset.FORMAT_ALPACA
     assert messages[0].options.name == "a.parquet"
+    assert messages[0].options.sheet == "B"
     assert b"".join(message.data for message in messages) == b"PAR1"
 
 
@@ -195,3 +196,11 @@ def test_a_check_of_rows_that_do_not_fit_names_them_and_other_readings(
     assert "The rows can be read as dpo or inspect." in said
     assert "Columns: a, b." in said
     assert "--as dpo" in said
+
+    kept.answers["PreviewDataset"] = dataset_service_pb2.PreviewDatasetResponse(
+        why='The sheet "A" has no rows.', field="sheet", sheets=["A", "B"]
+    )
+    assert main(["dataset", "check", str(file)]) == 2
+    said = capsys.readouterr().out
+    assert "--sheet reads another of the sheets: A, B." in said
+    assert "Columns" not in said

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.results.datasets.frames import Limits
+from services.results.datasets.frames import Limits, Refusal
 from tests.unit.results.datasets.files.workbooks import sheet, texts, workbook
 from tests.unit.results.uploads import upload
 
@@ -85,6 +85,31 @@ def test_the_first_visible_sheet_is_read_and_named() -> None:
 
     assert made.dataset is not None
     assert made.dataset.reading.startswith('Excel workbook of the sheet "New", the first of 2, read as')
+
+
+TWO = '<sheet name="A &amp; B" sheetId="1" r:id="rId1"/><sheet name="Rows" sheetId="2" r:id="rId4"/>'
+
+
+def test_another_sheet_is_read_by_its_name() -> None:
+    data = workbook(HEAD, sheets=TWO, parts={"xl/worksheets/sheet2.xml": sheet(HEAD + texts(("q", "a")))})
+    made = upload(data, sheet="Rows")
+
+    assert made.dataset is not None
+    assert made.dataset.reading.startswith('Excel workbook of the sheet "Rows", number 2 of 2, read as')
+    which = 'Set sheet to one of: "A & B", "Rows".'
+    assert upload(data).refusal == Refusal(f'The sheet "A & B" has no rows. {which}', "sheet")
+    assert upload(data, sheet="rows").refusal == Refusal(f'The workbook has no visible sheet "rows". {which}', "sheet")
+    assert upload(b"a,b", sheet="Rows").refusal == Refusal(
+        "Only an Excel workbook has sheets. Leave sheet out.", "sheet"
+    )
+
+
+def test_a_sheet_of_charts_has_no_rows_to_read() -> None:
+    """Its relation is of another kind; dialogs and macros are likewise."""
+    made = upload(workbook(HEAD + texts(("q", "a")), sheets=TWO.replace("rId1", "rId3").replace("rId4", "rId1")))
+
+    assert made.dataset is not None
+    assert made.dataset.reading.startswith('Excel workbook of the sheet "Rows", read as')
 
 
 @pytest.mark.parametrize(

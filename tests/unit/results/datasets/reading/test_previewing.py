@@ -81,6 +81,16 @@ def test_what_the_uploader_must_say_is_no_error() -> None:
     assert found(jsonl(last)).field == "last_assistant"
 
 
+def test_a_workbooks_sheets_are_named_also_where_none_is_read() -> None:
+    sheets = '<sheet name="A" sheetId="1" r:id="rId4"/><sheet name="B" sheetId="2" r:id="rId1"/>'
+    data = workbook(texts(("question", "answer"), ("a", "b")), sheets=sheets)
+
+    for options, field in (({}, "sheet"), ({"sheet": "C"}, "sheet"), ({"sheet": "B"}, "")):
+        made = found(data, **options)
+        assert (list(made.sheets), made.field) == (["A", "B"], field)
+    assert made.dataset == upload(data, sheet="B").dataset
+
+
 def test_a_file_that_cannot_be_read_is_refused() -> None:
     for data, options in ((b"PAR1", {}), (b"", {}), (jsonl({"a": 1}), {"template": "no column"})):
         assert isinstance(previewed(data, **options), Refusal)
@@ -124,7 +134,9 @@ _CONTAINERS: list[Callable[[list[dict[str, Any]]], bytes]] = [
 ]
 
 
-_HOLES = st.tuples(st.integers(0, 7), st.integers(0, 5), st.sampled_from([None, "", 7, ["a"], {}]))
+_HOLES: st.SearchStrategy[tuple[int, int, Any]] = st.tuples(
+    st.integers(0, 7), st.integers(0, 5), st.sampled_from([None, "", 7, ["a"], {}])
+)
 
 
 @settings(max_examples=300)
