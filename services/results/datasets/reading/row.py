@@ -6,13 +6,17 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from services.chat_requests import strict_json
 from services.chat_requests.faults import WrongRowError, quoted
 
 LETTERS = string.ascii_uppercase
-_LETTERED = ("{}", "option_{}", "option {}", "option{}", "choice_{}", "choice {}", "choice{}", "op{}")
+_LETTERED = tuple(
+    tuple(f"{begun}{letter}" for letter in LETTERS.lower())
+    for begun in ("", "option_", "option ", "option", "choice_", "choice ", "choice", "op")
+)
 """How the columns of choices are called, in lower case."""
 _TURN = re.compile(r"\s*(Human|Assistant):\s*")
 
@@ -101,9 +105,9 @@ def choices_of(row: Row) -> list[str]:
     for wanted in ("choices", "options"):
         if name := row.name(wanted):
             return [name]
-    for pattern in _LETTERED:
-        names = [row.name(pattern.format(letter)) for letter in LETTERS.lower()]
-        names = names[: names.index("")] if "" in names else names
+    for letters in _LETTERED:
+        # Most rows have none: only the first name is looked up.
+        names = list(takewhile(bool, map(row.name, letters)))
         if len(names) > 1:
             return names
     return []
