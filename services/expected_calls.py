@@ -12,8 +12,12 @@ from services import json_values
 
 MOST_CALLS = 128
 MOST_ANSWERS = 100
+MOST_OF_ANSWERS = 1000
+"""Calls in all right answers of one row. An answer is compared with each of them."""
 OPTIONAL = ""
 """Among the allowed values of an argument: the call may leave the argument out."""
+_OTHER_FIELDS = frozenset(("name", "type", "id", "call_id", "index", "status"))
+"""Fields of a call in OpenAI's forms that say nothing of its arguments."""
 _FORMS = (
     'is not a list of calls; write each as {"name": "f", "arguments": {"a": 1}}, as OpenAI\'s API does, or with the '
     'allowed values of each argument: {"f": {"a": [1, 2]}}'
@@ -27,6 +31,8 @@ def answers(value: Any) -> list[Any]:
         return [value]
     if len(value) > MOST_ANSWERS:
         raise ValueError(f"has {len(value):,} right answers; at most {MOST_ANSWERS} are allowed")
+    if (count := sum(map(len, value))) > MOST_OF_ANSWERS:
+        raise ValueError(f"has {count:,} calls in its right answers; at most {MOST_OF_ANSWERS:,} are allowed")
     return value
 
 
@@ -63,6 +69,9 @@ def _call(value: Any) -> dict[str, Any]:
 
 def _exact(call: dict[str, Any]) -> dict[str, Any]:
     arguments = call.get("arguments")
+    if "arguments" not in call and (others := call.keys() - _OTHER_FIELDS):
+        # Those of other forms would be lost, and no call of an answer could be right.
+        raise ValueError(f'has a call of {call["name"]!r} with {min(others)!r}; name its arguments "arguments"')
     if isinstance(arguments, str):
         try:
             arguments = json_values.parsed(arguments or "{}")

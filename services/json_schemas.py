@@ -10,15 +10,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import jsonschema
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.validators import extend, validator_for
-from referencing import Resource
 from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
+from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY, specification_with
 
 from services import json_values, patterns
 
@@ -28,6 +28,7 @@ MOST_STEPS = 200_000
 _DEEPEST = 150
 """Keywords inside each other. Each takes a few of Python's thousand frames."""
 _SUBSCHEMAS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
+_REFERENCES = ("$ref", "$dynamicRef")
 _DATA = frozenset(("enum", "const", "default", "examples"))
 _WIDE = frozenset(
     (
@@ -103,7 +104,8 @@ class Schema:
             for fault in self._faults(value):
                 why = why or _told(fault)
                 wrong.update(_properties(fault, self.properties))
-        except (WorkError, RecursionError, ArithmeticError) as error:
+        except Exception as error:
+            # Whatever a schema of users makes the package raise must not end their job.
             why = str(error) if isinstance(error, WorkError) else "cannot be checked"
             wrong.update(self.properties)
         return Judged(not why, tuple((name, name not in wrong) for name in self.properties), why)
@@ -127,9 +129,10 @@ def compiled(text: str) -> Schema:
     schema = json_values.parsed(text)
     if not isinstance(schema, dict):
         raise ValueError("is not a JSON Schema, which is an object")
-    base = validator_for(schema, default=None) if "$schema" in schema else jsonschema.Draft202012Validator
+    dialect = schema.get("$schema", jsonschema.Draft202012Validator.META_SCHEMA["$schema"])
+    base = validator_for(schema | {"$schema": dialect}, default=None) if isinstance(dialect, str) else None
     if base is None:
-        raise ValueError(f"has the unknown $schema {str(schema['$schema'])[:80]!r}; leave it out")
+        raise ValueError(f"has the unknown $schema {str(dialect)[:80]!r}; leave it out")
     root = _check(schema, base)
     known = root.get("properties") if isinstance(root, dict) else None
     properties = tuple(known) if isinstance(known, dict) else ()
@@ -164,6 +167,36 @@ def _check(schema: dict[str, Any], base: Any) -> Any:
     """The schema, or the part of it to which it refers as a whole. Raises ValueError."""
     if not schema.keys() & base.VALIDATORS.keys() and not schema.keys() & {"$schema", "$defs", "definitions"}:
         raise ValueError("is not a JSON Schema: it has no keyword such as type or properties")
+    # First: what names a schema within itself is a text only in a valid one.
+    _check_form(schema, base)
+    form = specification_with(base.META_SCHEMA.get("$schema", ""), default=DRAFT202012)
+    resolver = EMPTY_REGISTRY.resolver_with_root(form.create_resource(schema))
+    checked: dict[int, Any] = {}
+    """Schemas by their id, which stay as long as the whole one."""
+    left = [(schema, resolver)]
+    root: Any = schema
+    while left:
+        part, resolver = left.pop()
+        if id(part) in checked:
+            continue
+        if part is not schema:
+            _check_form(part, base)
+        for inner, within in _schemas(part, resolver, form):
+            checked[id(inner)] = inner
+            _check_patterns(inner)
+            for reference in (inner[name] for name in _REFERENCES if isinstance(inner.get(name), str)):
+                try:
+                    referred = within.lookup(reference)
+                except (Unresolvable, ValueError) as error:  # The latter for what is not a URI.
+                    raise ValueError(_elsewhere(reference)) from error
+                left.append((referred.contents, referred.resolver))
+                if inner is schema and "properties" not in schema:
+                    root = referred.contents
+    return root
+
+
+def _check_form(schema: Any, base: Any) -> None:
+    """A reference may also lead to what is not among the schemas of the whole, such as a default."""
     try:
         # Without formats: one of them compiles patterns, by an engine whose time is not limited.
         base.check_schema(schema, format_checker=None)
@@ -171,18 +204,6 @@ def _check(schema: dict[str, Any], base: Any) -> Any:
         raise ValueError(f"is not a valid JSON Schema: {_told(error)}") from error
     except (RecursionError, ArithmeticError) as error:
         raise ValueError("is nested too deeply") from error
-    resolver = EMPTY_REGISTRY.resolver_with_root(Resource.from_contents(schema, default_specification=DRAFT202012))
-    root: Any = schema
-    for inner in _schemas(schema):
-        _check_patterns(inner)
-        if isinstance(reference := inner.get("$ref"), str):
-            try:
-                referred = resolver.lookup(reference).contents
-            except Unresolvable as error:
-                raise ValueError(_elsewhere(reference)) from error
-            if inner is schema and "properties" not in schema:
-                root = referred
-    return root
 
 
 def _check_patterns(schema: Mapping[str, Any]) -> None:
@@ -199,18 +220,30 @@ def _check_patterns(schema: Mapping[str, Any]) -> None:
             raise ValueError(f"has a pattern that {error}: {pattern[:80]}") from error
 
 
-def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
-    """The schema and those inside it."""
+def _schemas(schema: Any, resolver: Any, form: Any) -> Iterator[tuple[dict[str, Any], Any]]:
+    """The schema and those inside it, each with the resolver of its references, which an `$id` changes."""
     if not isinstance(schema, dict):
         return
-    yield schema
+    resolver = _within(schema, resolver, form)
+    yield schema, resolver
     for keyword, value in schema.items():
         if keyword in _DATA:
             continue
         if keyword in _SUBSCHEMAS and isinstance(value, dict):
             value = list(value.values())
         for inner in value if isinstance(value, list) else [value]:
-            yield from _schemas(inner)
+            yield from _schemas(inner, resolver, form)
+
+
+def _within(schema: dict[str, Any], resolver: Any, form: Any) -> Any:
+    own = schema.get("$id", schema.get("id"))
+    if not isinstance(own, str):
+        # Also in what is not a schema at all.
+        return resolver
+    try:
+        return resolver.in_subresource(form.create_resource(schema))
+    except ValueError as error:
+        raise ValueError(f"has the $id {own[:80]!r}, which is not a URI") from error
 
 
 @lru_cache(maxsize=8)
@@ -221,6 +254,7 @@ def _limited(base: Any) -> Any:
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique_items,
+        "multipleOf": _multiple_of,
     }
     known = {**base.VALIDATORS, **{name: own[name] for name in own if name in base.VALIDATORS}}
     return extend(base, {name: _counted(name, keyword) for name, keyword in known.items()})
@@ -280,6 +314,12 @@ def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> It
         _work.get().spend(_work.get().size(instance) // 100)
         if len(set(map(json_values.written, instance))) < len(instance):
             yield ValidationError("it has equal items")
+
+
+def _multiple_of(validator: Any, step: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """By the decimals as they are written: 19.99 is a multiple of 0.01, though not of the float next to it."""
+    if validator.is_type(instance, "number") and Fraction(str(instance)) % Fraction(str(step)):
+        yield ValidationError(f"{instance!r} is not a multiple of {step!r}")
 
 
 def _found(pattern: str, text: str) -> bool:

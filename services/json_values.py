@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -18,6 +19,10 @@ def parsed(text: str) -> Any:
         return whole(_decode(text.strip()))
     except json.JSONDecodeError as error:
         raise ValueError("is not JSON") from error
+    except ValueError as error:
+        if "integer string conversion" in str(error):
+            raise ValueError(f"has a number of more than {sys.get_int_max_str_digits():,} digits") from error
+        raise
     except RecursionError as error:
         raise ValueError("is nested too deeply") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -113,7 +114,7 @@ def doubling(levels: int) -> Any:
         ({"anyOf": [{"type": "string"}] * 1000}, ["x" * 900_000], False),
         ({"items": {"not": {"type": "integer"}}}, [0] * 400_000, False),
         ({"contains": {"type": "null"}}, [0] * 400_000, False),
-        ({"multipleOf": 0.1}, int("9" * 4000), False),
+        ({"multipleOf": 0.1}, int("9" * 4000), True),
         ({"unevaluatedProperties": False}, {f"k{i}": 1 for i in range(50_000)}, False),
         ({"propertyNames": {"maxLength": 1}}, {f"k{i}": 1 for i in range(50_000)}, False),
         ({"dependentRequired": {"a": [f"k{i}" for i in range(5000)]}}, {"a": 1}, False),
@@ -165,3 +166,51 @@ SCHEMAS = st.recursive(
 def test_values_are_valid_as_the_package_itself_says(schema: dict[str, Any], value: Any) -> None:
     value = json_values.whole(value)
     assert judged(schema, value).valid == jsonschema.Draft202012Validator(schema).is_valid(value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "clause"),
+    [
+        ({"$schema": []}, "has the unknown $schema"),
+        ({"$schema": 5}, "has the unknown $schema"),
+        ({"$schema": {"type": "object"}}, "has the unknown $schema"),
+        ({"$id": 5, "type": "string"}, "is not a valid JSON Schema"),
+        ({"$id": "http://[bad", "properties": {"a": {"$ref": "q"}}}, "has the $id 'http://[bad', which is not a URI"),
+        ({"$ref": "http://[bad"}, "refers to"),
+        ({"properties": {"a": {"$dynamicRef": "http://127.0.0.1:1/x"}}}, "refers to"),
+        ({"properties": {"a": {"$dynamicRef": "#nothing"}}}, "refers to"),
+        ({"properties": {"a": {"$ref": "#/default"}}, "default": {"$ref": "http://127.0.0.1:1/x"}}, "refers to"),
+        # `#` is the inner schema here, which has no definitions.
+        ({"properties": {"a": {"$id": "http://x/in", "$ref": "#/$defs/q"}}, "$defs": {"q": {}}}, "refers to"),
+        ({"properties": {"a": {"$ref": "#/default"}}, "default": {"type": "nonsense"}}, "is not a valid JSON Schema"),
+        ({"properties": {"a": {"$ref": "#/default"}}, "default": {"minimum": "x"}}, "is not a valid JSON Schema"),
+        ({"properties": {"a": {"$ref": "#/default"}}, "default": 5}, "is not a valid JSON Schema"),
+        ({"properties": {"a": {"$ref": "#/default"}}, "default": {"pattern": "(?=a)"}}, "has a pattern"),
+        ('{"maximum": ' + "9" * 5000 + "}", "has a number of more than 4,300 digits"),
+    ],
+)
+def test_what_would_fail_on_some_answer_is_refused_before_any(schema: Any, clause: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(clause)):
+        json_schemas.compiled(json_schemas.written(schema))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://x/y", "$ref": "#/definitions/q"},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "$id": "http://x/y", "properties": {"a": True}},
+        {"$id": "http://x/root.json", "properties": {"a": {"$ref": "item.json"}}, "$defs": {"q": {"$id": "item.json"}}},
+        {"properties": {"a": {"$ref": "#q"}}, "$defs": {"q": {"$anchor": "q", "type": "integer"}}},
+        {"properties": {"$ref": {"type": "string"}, "$id": {"type": "string"}}, "x-notes": {"$id": 5}},
+    ],
+)
+def test_schemas_may_refer_to_their_parts_by_each_draft(schema: Any) -> None:
+    assert judged(schema | {"definitions": {"q": {"type": "object"}}}, {"a": 1}).valid
+
+
+@pytest.mark.parametrize(
+    ("step", "value", "is_multiple"),
+    [(0.01, 19.99, True), (0.01, 0.30000000000000004, False), (0.1, 1e300, True), (3, 10**400, False), (2, 4.0, True)],
+)
+def test_multiples_are_those_of_the_decimals_as_written(step: float, value: float, is_multiple: bool) -> None:
+    assert judged({"multipleOf": step}, value).valid == is_multiple

@@ -51,7 +51,7 @@ def json_schema(read: Read | None, schema: str) -> Scorer:
 
     return Scorer(
         "json_schema",
-        "json_schema-1",
+        "json_schema-2",
         (mean("schema_valid", "correct"),),
         ("correct",),
         right,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from services.words.refusals import counted
 from touchstone.v1.content_pb2 import ToolCall
 
 _MOST_PAIRED = 128
-"""Calls of one answer that are paired with expected ones; any further one is wrong anyway."""
+"""Calls of one function that are paired with expected ones: those that are expected as they are, then the first."""
 _STATISTICS = ("correct", "call_names", "call_arguments")
 _Call = dict[str, Any]
 
@@ -45,8 +45,9 @@ def tool_calls(read: Read | None) -> Scorer:
         return _listed([_written_expected(call) for call in calls])
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
-        given = json.loads(answer)
-        return max((_compared(given, json.loads(right)) for right in answers), key=_quality).statistics()
+        values = _Values()
+        given = [_Given.of(call, values) for call in json.loads(answer)]
+        return max((_compared(given, json.loads(right), values) for right in answers), key=_quality).statistics()
 
     def unread(answers: Sequence[str]) -> Mapping[str, float]:
         return by_field(_missed(json.loads(answers[0])))
@@ -58,7 +59,7 @@ def tool_calls(read: Read | None) -> Scorer:
     )
     return Scorer(
         "tool_calls",
-        "tool_calls-1",
+        "tool_calls-2",
         metrics,
         _STATISTICS,
         right,
@@ -108,11 +109,93 @@ class _Graded:
         return self.right / self.total if self.total else 1.0
 
 
-def _compared(given: Sequence[_Call], expected: Sequence[_Call]) -> _Compared:
-    pairs = _pairs(given, expected)
+class _Values:
+    """Numbers of JSON values: the same one for those that are equal as `json_values.equal` says. So each value is
+    looked at once, however many others it is compared with."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def number(self, value: Any) -> int:
+        return self._numbers.setdefault(_key(value), len(self._numbers))
+
+
+def _key(value: Any) -> Hashable:
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, dict):
+        return dict, frozenset((name, _key(inner)) for name, inner in value.items())
+    return (list, *map(_key, value)) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A call of an answer. `values` has its arguments as of JSON, `numbers` the same as of `_Values`; `values` is None
+    where its arguments are not an object."""
+
+    name: str
+    values: _Call | None
+    numbers: Mapping[str, int]
+
+    @classmethod
+    def of(cls, call: _Call, values: _Values) -> _Given:
+        arguments = call["arguments"]
+        if not isinstance(arguments, dict):
+            return cls(call["name"], None, {})
+        return cls(call["name"], arguments, {name: values.number(value) for name, value in arguments.items()})
+
+    @property
+    def size(self) -> int:
+        return 1 if self.values is None else len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """An expected call. `allowed` has the numbers of the values of each argument, `open` those that are objects or
+    lists with allowed values of their own, and `optional` the arguments that may be left out. `known` remembers what
+    fits an open one."""
+
+    name: str
+    allowed: Mapping[str, frozenset[int]]
+    open: Mapping[str, Sequence[Any]]
+    optional: frozenset[str]
+    known: dict[tuple[str, int], bool]
+
+    @classmethod
+    def of(cls, call: _Call, values: _Values) -> _Expected:
+        lists = call.get("allowed")
+        if lists is None:
+            exact = {name: frozenset((values.number(value),)) for name, value in call["arguments"].items()}
+            return cls(call["name"], exact, {}, frozenset(), {})
+        return cls(
+            call["name"],
+            {name: frozenset(values.number(one) for one in each if not _has_open(one)) for name, each in lists.items()},
+            {name: [one for one in each if _has_open(one)] for name, each in lists.items()},
+            frozenset(name for name, each in lists.items() if expected_calls.OPTIONAL in each),
+            {},
+        )
+
+    def fits(self, name: str, given: _Given) -> bool:
+        """Whether one expected argument is right."""
+        number = given.numbers.get(name)
+        if number is None or given.values is None:
+            return name in self.optional
+        if number in self.allowed[name]:
+            return True
+        if not self.open.get(name):
+            return False
+        if (name, number) not in self.known:
+            self.known[name, number] = any(_fits(given.values[name], one) for one in self.open[name])
+        return self.known[name, number]
+
+
+def _compared(given: Sequence[_Given], calls: Sequence[_Call], values: _Values) -> _Compared:
+    expected = [_Expected.of(call, values) for call in calls]
+    named = _named(given, calls)
+    pairs = _pairs(given, expected, named)
     fields: list[tuple[str, float]] = []
     right = total = 0
-    for place, call in enumerate(expected):
+    for place, call in enumerate(calls):
         if place not in pairs:
             missed = list(_missed([call]))
             fields += missed
@@ -124,7 +207,7 @@ def _compared(given: Sequence[_Call], expected: Sequence[_Call]) -> _Compared:
         right += graded.right
         total += graded.total
     paired = {other for other, _ in pairs.values()}
-    total += sum(_size(call) for place, call in enumerate(given) if place not in paired)
+    total += sum(call.size for place, call in enumerate(given) if place not in paired)
     most = max(len(given), len(expected))
     names = len(pairs) / most if most else 1.0
     exact = names == 1.0 and right == total
@@ -151,17 +234,29 @@ def _missed(expected: Sequence[_Call]) -> Iterator[tuple[str, float]]:
             yield f"{call['name']}.{name}", 0.0
 
 
-def _pairs(given: Sequence[_Call], expected: Sequence[_Call]) -> dict[int, tuple[int, _Graded]]:
+def _named(given: Sequence[_Given], calls: Sequence[_Call]) -> Mapping[str, Sequence[int]]:
+    """The places of the calls that were given, by the name that each is expected by. Names of references with allowed
+    values have underscores in place of dots, whatever the name of the tool has."""
+    dotless = {call["name"] for call in calls if "allowed" in call}
+    exact = {call["name"] for call in calls} - dotless
+    named: defaultdict[str, list[int]] = defaultdict(list)
+    for place, call in enumerate(given):
+        plain = call.name.replace(".", "_")
+        named[plain if call.name not in exact and plain in dotless else call.name].append(place)
+    return named
+
+
+def _pairs(
+    given: Sequence[_Given], expected: Sequence[_Expected], named: Mapping[str, Sequence[int]]
+) -> dict[int, tuple[int, _Graded]]:
     """The place of the call that was given for each expected one. As many as possible are right; of the rest with one
     name, each expected one in turn takes the call with the most right arguments."""
-    named: defaultdict[str, list[int]] = defaultdict(list)
-    for place, call in enumerate(given[:_MOST_PAIRED]):
-        named[call["name"]].append(place)
-    graded = {
-        place: {other: _graded(given[other], call) for other in named[call["name"]]}
-        for place, call in enumerate(expected)
-        if call["name"] in named
-    }
+    graded: dict[int, dict[int, _Graded]] = {}
+    for name in {call.name for call in expected}:
+        wanted = [place for place, call in enumerate(expected) if call.name == name]
+        chosen = _chosen(given, named.get(name, ()), [expected[place] for place in wanted])
+        if chosen:
+            graded |= {place: {other: _graded(given[other], expected[place]) for other in chosen} for place in wanted}
     right = {place: [other for other, one in known.items() if one.share == 1.0] for place, known in graded.items()}
     taken: dict[int, int] = {}
     """Expected calls by the place of the one that was given."""
@@ -180,7 +275,7 @@ def _pairs(given: Sequence[_Call], expected: Sequence[_Call]) -> dict[int, tuple
                     return True
         return False
 
-    left = [place for place in graded if not settle(place, set())]
+    left = [place for place in sorted(graded) if not settle(place, set())]
     for place in left:
         free = [other for other in graded[place] if other not in taken]
         if free:
@@ -188,29 +283,21 @@ def _pairs(given: Sequence[_Call], expected: Sequence[_Call]) -> dict[int, tuple
     return {place: (other, graded[place][other]) for other, place in taken.items()}
 
 
-def _graded(given: _Call, expected: _Call) -> _Graded:
-    arguments, allowed = given["arguments"], expected.get("allowed")
-    if not isinstance(arguments, dict):
+def _chosen(given: Sequence[_Given], places: Sequence[int], expected: Sequence[_Expected]) -> Sequence[int]:
+    """The calls of one name that can be paired, in order. Of more than that, those that are right come first."""
+    if len(places) <= _MOST_PAIRED:
+        return places
+    right = [place for place in places if any(_graded(given[place], call).share == 1.0 for call in expected)]
+    rest = [place for place in places if place not in set(right)]
+    return sorted([*right, *rest][:_MOST_PAIRED])
+
+
+def _graded(given: _Given, expected: _Expected) -> _Graded:
+    if given.values is None:
         # A text that is not JSON is an argument that nothing expects.
-        return _Graded(tuple((name, False) for name in expected_calls.names(expected)), 1)
-    if allowed is None:
-        known = expected["arguments"]
-        judged = [(name, name in arguments and json_values.equal(arguments[name], known[name])) for name in known]
-    else:
-        known = allowed
-        judged = [
-            (name, _allows(values, arguments[name]) if name in arguments else expected_calls.OPTIONAL in values)
-            for name, values in allowed.items()
-        ]
-    return _Graded(tuple(judged), sum(name not in known for name in arguments))
-
-
-def _size(call: _Call) -> int:
-    return len(call["arguments"]) if isinstance(call["arguments"], dict) else 1
-
-
-def _allows(allowed: Sequence[Any], value: Any) -> bool:
-    return any(_fits(value, one) for one in allowed)
+        return _Graded(tuple((name, False) for name in expected.allowed), 1)
+    judged = tuple((name, expected.fits(name, given)) for name in expected.allowed)
+    return _Graded(judged, sum(name not in expected.allowed for name in given.values))
 
 
 def _fits(value: Any, allowed: Any) -> bool:
@@ -227,6 +314,11 @@ def _fits(value: Any, allowed: Any) -> bool:
 
 def _is_open(allowed: Any) -> bool:
     return isinstance(allowed, dict) and bool(allowed) and all(isinstance(one, list) for one in allowed.values())
+
+
+def _has_open(allowed: Any) -> bool:
+    """Whether `_fits` does more than compare."""
+    return _is_open(allowed) or (isinstance(allowed, list) and bool(allowed) and all(map(_is_open, allowed)))
 
 
 def _in_text(found: Extraction) -> Extraction:
@@ -252,6 +344,8 @@ def _arguments(text: str) -> dict[str, Any] | str:
         found = json_values.parsed(text)
     except ValueError:
         return text
+    if found is None:
+        return {}
     return found if isinstance(found, dict) else text
 
 

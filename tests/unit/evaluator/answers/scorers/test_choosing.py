@@ -16,7 +16,7 @@ from touchstone.v1.suite_pb2 import MetricSpec
 def test_every_scorer_has_a_version_of_its_own_and_statistics_that_its_metrics_read(name: str) -> None:
     chosen = scorer(Scoring(scorer=name))
     assert chosen.name == name
-    grown = {"contains": 2, "choice": 5, "exact_match": 5, "numeric": 6}
+    grown = {"contains": 2, "choice": 5, "exact_match": 5, "numeric": 6, "tool_calls": 2, "json_schema": 2}
     assert chosen.version == f"{name}-{grown.get(name, 1)}"
     read = {spec.statistic or "correct" for spec in chosen.metrics}
     assert read == set(chosen.statistics)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import permutations
 from typing import Any
 
@@ -46,6 +47,7 @@ def shares(reply: Reply, *rights: Any) -> tuple[float, float, float]:
         ('{"city": "Paris", "days": 2', (0, 1, 0)),
         ('[{"city": "Paris", "days": 2}]', (0, 1, 0)),
         ("null", (0, 1, 0)),
+        ('"null"', (0, 1, 0)),
         ("", (0, 1, 0)),
         ('{"city": "Paris", "days": NaN}', (0, 1, 0)),
         ('{"city": "Paris", "days": 1e999}', (0, 1, 0)),
@@ -244,3 +246,120 @@ def test_many_calls_that_all_fit_hold_up_nobody() -> None:
         assert shares(called(*calls), expected)[0] == 0
 
     assert is_about_linear(score, 150 * 4000)
+
+
+def exact(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}
+
+
+F1, F2, G = exact("f", a=1), exact("f", a=2), exact("g", b="x")
+MADE_F1, MADE_F2, MADE_G = ("f", '{"a": 1}'), ("f", '{"a": 2}'), ("g", '{"b": "x"}')
+OPEN = [{"f": {"a": [1, 2], "unit": ["C", ""]}}]
+NESTED = exact("f", a={"b": [1, {"c": None}], "d": ""})
+
+
+@pytest.mark.parametrize(
+    ("reference", "calls", "is_right"),
+    [
+        # Which calls are made.
+        ([F1], [MADE_F1], True),
+        ([F1], [], False),
+        ([F1], [MADE_F2], False),
+        ([F1], [MADE_G], False),
+        ([F1], [MADE_F1, MADE_G], False),
+        ([F1], [MADE_F1, MADE_F1], False),
+        ([F1, F1], [MADE_F1], False),
+        ([F1, F1], [MADE_F1, MADE_F1], True),
+        ([F1, F2, G], [MADE_G, MADE_F2, MADE_F1], True),
+        ([F1, F2, G], [MADE_G, MADE_F2, MADE_F2], False),
+        ([F1, F2], [MADE_F1], False),
+        ([], [], True),
+        ([], [MADE_F1], False),
+        ([], [("f", "")], False),
+        ([[], [F1]], [], True),
+        ([[], [F1]], [MADE_F1], True),
+        ([[], [F1]], [MADE_F2], False),
+        ([[F1, G], [F2]], [MADE_F2], True),
+        ([[F1, G], [F2]], [MADE_F1, MADE_F2], False),
+        # Names of functions.
+        ([exact("F", a=1)], [MADE_F1], False),
+        ([exact("f ", a=1)], [MADE_F1], False),
+        ([exact("m.f", a=1)], [("m.f", '{"a": 1}')], True),
+        ([exact("m.f", a=1)], [("m_f", '{"a": 1}')], False),
+        ([{"m.f": {"a": [1]}}], [("m.f", '{"a": 1}')], True),
+        ([{"m.f": {"a": [1]}}], [("m_f", '{"a": 1}')], True),
+        ([{"m.f": {"a": [1]}}], [("f", '{"a": 1}')], False),
+        ([{"m.f": {"a": [1]}}, exact("m.f", a=2)], [("m.f", '{"a": 2}'), ("m_f", '{"a": 1}')], True),
+        # Arguments.
+        ([exact("f")], [("f", "")], True),
+        ([exact("f")], [("f", "{}")], True),
+        ([exact("f")], [("f", "null")], True),
+        ([exact("f")], [("f", '"null"')], False),
+        ([exact("f")], [("f", "[]")], False),
+        ([exact("f", a=None)], [("f", "null")], False),
+        ([F1], [("f", '{"a": 1')], False),
+        ([F1], [("f", "a=1")], False),
+        ([F1], [("f", '"{\\"a\\": 1}"')], False),
+        ([F1], [("f", '{"a": NaN}')], False),
+        ([F1], [("f", '{"a": 2, "a": 1}')], True),
+        ([F1], [("f", '{"a": 1} ')], True),
+        ([F1], [("f", '{"a": 1} or so')], False),
+        ([F1], [("f", '{"A": 1}')], False),
+        # Values.
+        ([F1], [("f", '{"a": 1.0}')], True),
+        ([F1], [("f", '{"a": "1"}')], False),
+        ([F1], [("f", '{"a": [1]}')], False),
+        ([exact("f", a=True)], [MADE_F1], False),
+        ([exact("f", a="")], [("f", '{"a": null}')], False),
+        ([exact("f", a="é")], [("f", '{"a": "\\u00e9"}')], True),
+        ([exact("f", a="é")], [("f", '{"a": "e\u0301"}')], False),
+        ([exact("f", a="Lyon")], [("f", '{"a": "lyon"}')], False),
+        ([exact("f", a="Lyon")], [("f", '{"a": "Lyon "}')], False),
+        ([exact("f", a="x" * 100_000)], [("f", json.dumps({"a": "x" * 100_000}))], True),
+        ([exact("f", a="x" * 100_000)], [("f", json.dumps({"a": "x" * 99_999}))], False),
+        ([NESTED], [("f", '{"a": {"d": "", "b": [1.0, {"c": null}]}}')], True),
+        ([NESTED], [("f", '{"a": {"d": "", "b": [{"c": null}, 1]}}')], False),
+        ([NESTED], [("f", '{"a": {"d": "", "b": [1, {}]}}')], False),
+        # Allowed values.
+        (OPEN, [("f", '{"a": 2}')], True),
+        (OPEN, [("f", '{"unit": "C", "a": 1.0}')], True),
+        (OPEN, [("f", '{"a": 1, "unit": "F"}')], False),
+        (OPEN, [("f", '{"a": 1, "unit": ""}')], True),
+        (OPEN, [("f", '{"unit": "C"}')], False),
+        (OPEN, [("f", '{"a": true}')], False),
+        (OPEN, [("f", '{"a": 1, "b": 1}')], False),
+        ([{"f": {"a": [{"x": [1, ""], "y": [2]}]}}], [("f", '{"a": {"y": 2}}')], True),
+        ([{"f": {"a": [{"x": [1, ""], "y": [2]}]}}], [("f", '{"a": {"x": 1}}')], False),
+        ([{"f": {"a": [[{"x": [1, 2]}]]}}], [("f", '{"a": [{"x": 2}]}')], True),
+        ([{"f": {"a": [[{"x": [1, 2]}]]}}], [("f", '{"a": [{"x": 2}, {"x": 1}]}')], False),
+        ([{"f": {"a": [1, 2]}}, {"f": {"a": [1]}}], [MADE_F1, MADE_F2], True),
+    ],
+)
+def test_the_verdict_is_that_of_a_careful_person(reference: Any, calls: list[tuple[str, str]], is_right: bool) -> None:
+    chosen = scorer(TOOL_CALLS)
+    assert chosen.several is not None
+    assert shares(called(*calls), *chosen.several(reference))[0] == is_right
+
+
+@pytest.mark.parametrize("count", [128, 1000])
+def test_many_calls_are_paired_in_time(count: int) -> None:
+    """The expected ones are the last of those that are made."""
+    wanted = [exact("f", a=number, more=["x"] * 100) for number in range(128)]
+    made = [("f", json.dumps(exact("f", a=number, more=["x"] * 100)["arguments"])) for number in reversed(range(count))]
+    began = time.process_time()
+    found = shares(called(*made), wanted)
+    assert time.process_time() - began < 5
+    assert found == pytest.approx((float(count == 128), 128 / count, 128 / count))
+
+
+def test_the_calls_of_all_right_answers_are_limited() -> None:
+    chosen = scorer(TOOL_CALLS)
+    assert chosen.several is not None
+    with pytest.raises(ValueError, match="has 1,010 calls in its right answers; at most 1,000 are allowed"):
+        chosen.several([[F1] * 101] * 10)
+
+
+@pytest.mark.parametrize("name", ["input", "args", "parameters"])
+def test_arguments_under_another_name_are_not_lost(name: str) -> None:
+    with pytest.raises(ValueError, match=f"has a call of 'f' with '{name}'; name its arguments \"arguments\""):
+        scorer(TOOL_CALLS).right([{"name": "f", name: {"a": 1}}])
