@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from services.words import refusals
@@ -58,9 +59,28 @@ def waited_in_vain(needed: str, endpoint: str, waited: str) -> str:
     )
 
 
-def part_of(spec: job_pb2.JobSpec) -> tuple[str, str]:
-    """The part of a package that a job may need, and its name: its suite, or its scorer if it is not built in."""
+def parts_of(spec: job_pb2.JobSpec) -> tuple[str, list[str]]:
+    """The parts of a package that a job may need, and their names: its suite, or those of its scorers that are not
+    built in."""
     if spec.HasField("dataset"):
-        scorer = words_of_scorers.of_job(spec).scorer
-        return SCORER, "" if scorer in words_of_scorers.SCORERS else scorer
-    return SUITE, spec.suite.suite
+        named = (scoring.scorer for scoring in words_of_scorers.all_of_job(spec))
+        return SCORER, list(dict.fromkeys(name for name in named if name not in words_of_scorers.SCORERS))
+    return SUITE, [spec.suite.suite]
+
+
+def owners(evaluators: Iterable[evaluator_pb2.Evaluator], what: str, names: Iterable[str]) -> set[str]:
+    """The packages that offer all of these parts, each with its version."""
+    wanted = set(names)
+    offered: defaultdict[str, set[str]] = defaultdict(set)
+    for owner, part in usable(evaluators, what):
+        offered[owner].add(part.name)
+    return {owner for owner, parts in offered.items() if wanted <= parts}
+
+
+def of_several(names: Iterable[str]) -> str:
+    """The scorers of one run belong to several packages, which no evaluator can tell apart for one job."""
+    named = " and ".join(map(refusals.shown, names))
+    return (
+        f"The scorers {named} belong to different plug-ins. A run takes scorers of one plug-in, next to built-in ones. "
+        "Leave one out."
+    )

@@ -165,17 +165,17 @@ def plain(scoring: scoring_pb2.Scoring) -> scoring_pb2.Scoring:
     return kept
 
 
-def further_problem(first: scoring_pb2.Scoring, further: Sequence[scoring_pb2.Scoring]) -> tuple[str, str]:
+def further_problem(
+    first: scoring_pb2.Scoring, further: Sequence[scoring_pb2.Scoring], plugged: Collection[str] = ()
+) -> tuple[str, str]:
     """(path below the job's dataset, sentence) for the first further scorer that cannot be used after the first one;
-    empty when all can. A plug-in's scorer can only be the first: its package decides where the job runs."""
+    empty when all can. `plugged` as in `problem`."""
     if len(further) > MOST_FURTHER:
         return "further", f"A run takes at most {MOST_FURTHER} further scorers, not {len(further):,}."
     known = [plain(first)]
     for place, scoring in enumerate(further):
         path = f"further[{place}]"
-        if scoring.scorer and scoring.scorer not in SCORERS:
-            return f"{path}.scorer", refusals.not_valid(scoring.scorer, "further scorer", SCORERS)
-        option, sentence = problem(scoring)
+        option, sentence = problem(scoring, plugged)
         if sentence:
             return f"{path}.{option}", sentence
         if plain(scoring) in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from hashlib import sha256
 from typing import Any
@@ -141,12 +142,22 @@ async def test_scoring_again_offers_the_scorers_with_their_options(gateway: Runn
         "reference_field": "",
         "request_id": "1",
     }
+    assert 'name="also" value="contains" checked>' in sheet
+    assert """value="[{"scorer": "json", "fields": ["name", "address.city"]}]\"""" in html.unescape(sheet)
     answer = await gateway.client.post(f"/jobs/{job.job_id}/rescore", data=sent)
     spec = gateway.world.specs[-1]
     # A further scorer that is now the first one would be there twice.
     assert (spec.dataset.scoring, list(spec.dataset.further)) == (first, [other])
     assert (spec.reuse.job_id, list(spec.reuse.rerun)) == (job.job_id, [])
     assert answer.headers["location"] == f"/jobs/{list(gateway.world.jobs)[-1]}"
+    sent |= {"also": ["json", "regex"], "also_options": '[{"scorer": "json", "fields": ["name", "address.city"]}]'}
+    await gateway.client.post(f"/jobs/{job.job_id}/rescore", data=sent | {"request_id": "2"})
+    again = gateway.world.specs[-1].dataset
+    assert list(again.further) == [scoring_pb2.Scoring(scorer=name) for name in ("json", "regex")]
+    await gateway.client.post(
+        f"/jobs/{job.job_id}/rescore", data=sent | {"also": [], "also_options": "", "request_id": "3"}
+    )
+    assert not gateway.world.specs[-1].dataset.further
 
 
 async def test_what_is_wrong_with_a_scoring_stands_under_its_field(gateway: Running) -> None:

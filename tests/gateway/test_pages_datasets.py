@@ -184,6 +184,42 @@ async def test_the_form_sends_the_scorers_options_and_no_other_scorers(gateway: 
     )
 
 
+async def test_the_form_sends_further_scorers(gateway: Running) -> None:
+    address = (await upload(gateway, scorer="exact_match")).headers["location"]
+    options = '{"scorer": "numeric", "tolerance": 0.1}'
+    text = await page(gateway, f"{address}?scorer=contains&also=json&also=same_words")
+    assert '<option value="contains" selected>' in text
+    for name in ("json", "same_words"):
+        assert f'name="also" value="{name}" checked>' in text
+    assert text.count('name="also"') - text.count("checked>") >= 1
+    sent = {"model": "ollama|qwen2.5:7b", "scorer": "contains", "also": ["json", "same_words"], "also_options": options}
+    assert (await gateway.client.post(f"{address}/run", data=sent)).status_code == 303
+    near = scoring_pb2.Scoring(scorer="numeric", tolerance=0.1)
+    plain = [scoring_pb2.Scoring(scorer=name) for name in ("json", "same_words")]
+    assert list(gateway.world.specs[-1].dataset.further) == [*plain, near]
+
+
+@pytest.mark.parametrize(
+    ("also", "options", "sentence"),
+    [
+        (["json"], "{", "further_scorers[1] must be an object. Write them as [{&#34;scorer&#34;: "),
+        ([], '[{"scorer": "numeric", "tolerance": -1}]', "further_scorers[0].tolerance must be between"),
+        (["json", "regex", "choice", "numeric", "contains"], "", "further_scorers must hold 0 to 4 entries."),
+        ([], "<script>", "further_scorers[0] must be an object."),
+    ],
+)
+async def test_wrong_further_scorers_stand_in_the_form(
+    gateway: Running, also: list[str], options: str, sentence: str
+) -> None:
+    address = (await upload(gateway, scorer="exact_match")).headers["location"]
+    sent = {"model": "ollama|qwen2.5:7b", "scorer": "exact_match", "also": also, "also_options": options}
+    answer = await gateway.client.post(f"{address}/run", data=sent)
+    assert answer.status_code == 422
+    assert sentence in answer.text
+    assert "<script>" not in answer.text.partition('id="run"')[2].partition("</form>")[0]
+    assert not gateway.world.specs
+
+
 async def test_the_form_sends_which_match_counts_and_the_layers_that_read(gateway: Running) -> None:
     address = (await upload(gateway, scorer="exact_match")).headers["location"]
     sent = {"model": "ollama|qwen2.5:7b", "scorer": "choice", "reading": "strict", "answer_match": "first"}

@@ -70,8 +70,9 @@ def _upload(stack: Stack, scorer: str) -> str:
     return str(answer.json()["dataset_id"])
 
 
-def _over(stack: Stack, dataset: str) -> str:
+def _over(stack: Stack, dataset: str, *further: str) -> str:
     body = {"dataset_id": dataset, "model_id": "echo", "provider": "baseline"}
+    body |= {"further_scorers": [{"scorer": name} for name in further]}
     with httpx.Client(base_url=f"{stack.url}/admin", trust_env=False, timeout=30) as client:
         answer = client.post("/benchmarks/run", json=body)
     assert answer.status_code == 200, answer.text
@@ -91,6 +92,13 @@ def test_the_examples_suite_scorer_and_provider_are_used(stack: Stack) -> None:
     assert [item.result.statistics["correct"] for item in items] == [1.0, 0.0]
     (task,) = stack.job(scored["job_id"]).plan
     assert (task.plugin, task.scorer_version) == ("touchstone-example 1.0", "same_words-1")
+
+    also = stack.completed(_over(stack, _upload(stack, "exact_match"), "same_words", "contains"))
+    seen = [item.result.statistics for item in stack.items(also["job_id"])]
+    assert [(one["correct"], one["same_words.correct"], one["contains.correct"]) for one in seen] == [
+        (1, 1, 0),
+        (0, 0, 0),
+    ]
     assert next(one for one in stack.get("/suites")["suites"] if one["suite"] == "sums")["plugin"] == task.plugin
 
 
@@ -100,6 +108,7 @@ def test_code_that_fails_ends_its_own_job_by_its_name_and_no_other(stack: Stack)
         stack.run("adds", "adder", "no_rows"): "failed while reading the data of sums: OSError: no disk.",
         stack.run("adds", "adder", "no_score"): "failed while scoring item",
         _over(stack, _upload(stack, "no_verdict")): "failed while scoring an answer by no_verdict: ValueError: odd.",
+        _over(stack, _upload(stack, "contains"), "no_verdict"): "failed while scoring an answer by no_verdict: ",
     }
     others = [stack.run("adds", "adder", "sums"), stack.run("baseline", "majority", "demo", tasks=["sentiment"])]
 

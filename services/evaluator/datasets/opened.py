@@ -11,6 +11,7 @@ from services.evaluator.answers.scorers.choosing import NONE_PLUGGED, check_scor
 from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.datasets.store import DatasetStore, Shelf
 from services.evaluator.datasets.task import DatasetTask
+from services.words.scorers import SCORERS
 from touchstone.v1.dataset_pb2 import DatasetManifest
 from touchstone.v1.job_pb2 import DatasetWork
 from touchstone.v1.scoring_pb2 import Scoring
@@ -30,10 +31,12 @@ class OpenDatasets:
         self._opening: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def plugin(self, work: DatasetWork) -> str:
-        """The package of a plug-in's scorer that the job names, with its version; empty for others. A job that takes
-        its dataset's own scorer was given its name when it was created."""
-        scorer = self._plugged.get(work.scoring.scorer or work.scorer)
-        return scorer.plugin if scorer is not None else ""
+        """The package of the plug-in's scorers that the job names, with its version; empty without any, and where one
+        is not here. A job that takes its dataset's own scorer was given its name when it was created."""
+        named = (work.scoring.scorer or work.scorer, *(one.scorer for one in work.further))
+        wanted = [name for name in named if name and name not in SCORERS]
+        found = {self._plugged[name].plugin if name in self._plugged else "" for name in wanted}
+        return found.pop() if len(found) == 1 else ""
 
     async def open(self, work: DatasetWork, reading: Layer | None = None) -> DatasetTask:
         """For a job that begins: the dataset must exist. Raises InvalidRequestError for a scoring that cannot be used,

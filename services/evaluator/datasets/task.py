@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from services.errors import InvalidRequestError
 from services.evaluator.answers import scoring as ends
 from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import choosing
@@ -21,7 +22,8 @@ from services.evaluator.datasets.store import Shelf
 from services.evaluator.items.hashing import text_hash
 from services.evaluator.items.metrics import ACCURACY, beside
 from services.evaluator.items.task import Item, Response, Scored, Task
-from services.words import chat
+from services.evaluator.plugins.contract import PluginError
+from services.words import chat, plugins
 from services.words.scorers import prefixes
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.content_pb2 import ToolCall
@@ -59,9 +61,13 @@ class DatasetTask:
         further: Sequence[Scoring] = (),
     ) -> None:
         self._scorer = choosing.scorer(scoring, reading, plugged)
-        self.further = further_scorers(further, manifest.dataset.scoring, reading)
-        self.plugin = self._scorer.plugin
-        self.executor = self._scorer.executor
+        self.further = further_scorers(further, manifest.dataset.scoring, reading, plugged)
+        # At most one package has scorers of a job: it says where the job runs, and in which threads.
+        own = [one for one in (self._scorer, *(each.scorer for each in self.further)) if one.plugin]
+        if len({one.plugin for one in own}) > 1:
+            raise InvalidRequestError(plugins.of_several(one.name for one in own), "dataset.further")
+        self.plugin = own[0].plugin if own else ""
+        self.executor = own[0].executor if own else None
         self.reading = self._scorer.layer
         dataset = manifest.dataset
         self.name = dataset.name
@@ -113,18 +119,21 @@ class DatasetTask:
             yield numbered
 
     def answers(self, number: int, row: DatasetRow) -> tuple[str, ...]:
-        """The row's right answers. Raises DataError for a reference that the scorer cannot compare with."""
+        """The row's right answers. Raises DataError for a reference that the scorer cannot compare with, and
+        PluginError."""
         try:
             return rows.right_answers(row, self._field, self._scorer)
         except ValueError as error:
             raise DataError(
-                f"Row {number + 1} of {self.name} ({row.custom_id}) {error}. Choose another scorer or reference field, "
+                f"{self._row(number, row)} {error}. Choose another scorer or reference field, "
                 f"or upload the file with that row corrected."
             ) from error
+        except PluginError as error:
+            raise PluginError(f"{self._row(number, row)}: {error.message}") from error
 
     def further_answers(self, number: int, row: DatasetRow) -> tuple[tuple[str, ...], ...]:
         """The right answers of each further scorer in a row that the first one scores. Raises DataError for a row that
-        one of them cannot score."""
+        one of them cannot score, and PluginError."""
         found = []
         for one in self.further:
             name = one.scorer.name
@@ -132,10 +141,15 @@ class DatasetTask:
                 found.append(one.answers(row))
             except ValueError as error:
                 raise DataError(
-                    f"Row {number + 1} of {self.name} ({row.custom_id}) cannot be scored by the further scorer {name}: "
-                    f"it {error}. Leave {name} out, or give it another reference field."
+                    f"{self._row(number, row)} cannot be scored by the further scorer {name}: it {error}. Leave {name} "
+                    "out, or give it another reference field."
                 ) from error
+            except PluginError as error:
+                raise PluginError(f"{self._row(number, row)}: {error.message}") from error
         return tuple(found)
+
+    def _row(self, number: int, row: DatasetRow) -> str:
+        return f"Row {number + 1} of {self.name} ({row.custom_id})"
 
     async def usual_answer(self) -> str:
         """The most frequent right answer; empty without any. Reads all chosen rows once."""
@@ -243,10 +257,19 @@ class FurtherScorer:
         return {f"{self.prefix}{name}": judged[name] for name in scorer.statistics}
 
 
-def further_scorers(scorings: Sequence[Scoring], own: Scoring, reading: Layer | None) -> tuple[FurtherScorer, ...]:
-    """`own` is the dataset's scoring, `reading` as in `choosing.scorer`. Raises InvalidRequestError for a scoring that
-    cannot be used."""
-    return tuple(
-        FurtherScorer(choosing.scorer(scoring, reading), prefix, rows.field_of(scoring, own))
-        for scoring, prefix in zip(scorings, prefixes(scorings), strict=True)
-    )
+def further_scorers(
+    scorings: Sequence[Scoring], own: Scoring, reading: Layer | None, plugged: Mapping[str, Scorer]
+) -> tuple[FurtherScorer, ...]:
+    """`own` is the dataset's scoring, `reading` and `plugged` as in `choosing.scorer`. Raises InvalidRequestError for a
+    scoring that cannot be used, and for a scorer whose metrics are not means."""
+    found = []
+    for place, (scoring, prefix) in enumerate(zip(scorings, prefixes(scorings), strict=True)):
+        scorer = choosing.scorer(scoring, reading, plugged)
+        for metric in scorer.metrics:
+            if metric.metric != ACCURACY.metric and metric.rule != MetricSpec.RULE_MEAN:
+                raise InvalidRequestError(
+                    f"{scorer.name} can only be the first scorer of a run: its metric {metric.metric} is not a mean.",
+                    f"dataset.further[{place}]",
+                )
+        found.append(FurtherScorer(scorer, prefix, rows.field_of(scoring, own)))
+    return tuple(found)

@@ -117,12 +117,12 @@ class Planner:
 
     async def _missing_plugin(self, spec: job_pb2.JobSpec) -> str:
         """The plug-in of a job whose suite or scorer only other evaluators have; empty for others."""
-        what, name = plugins.part_of(spec)
-        is_here = self._datasets.plugin(spec.dataset) if what == plugins.SCORER else self._catalogue.has(name)
-        if is_here or not name:
+        what, names = plugins.parts_of(spec)
+        of_scorer = what == plugins.SCORER
+        if not names or (self._datasets.plugin(spec.dataset) if of_scorer else self._catalogue.has(names[0])):
             return ""
         announced = await until_stored(self._announced, "the announcements")
-        return next((owner for owner, part in plugins.usable(announced, what) if part.name == name), "")
+        return min(plugins.owners(announced, what, names), default="")
 
     def _may_take_long(self, spec: job_pb2.JobSpec) -> bool:
         """A plug-in's code runs, for which no other job waits."""

@@ -189,7 +189,7 @@ class Child:
             case messages.OfTask():
                 work = self._threads.submit(self._of_task, call)
             case messages.OfScorer():
-                work = self._threads.submit(getattr(self._scorers[call.scorer], call.method), *call.arguments)
+                work = self._threads.submit(self._of_scorer, call)
             case messages.Alive():
                 work = asyncio.run_coroutine_threadsafe(_at_once(), self._loop)
         self._running[number] = work
@@ -214,6 +214,15 @@ class Child:
             return messages.Answered(number, error=messages.packed(error))
         log.error("%s failed", self._setup.package.label, exc_info=error)
         return messages.Failed(number, said(error))
+
+    def _of_scorer(self, call: messages.OfScorer) -> Any:
+        scorer = self._scorers[call.scorer]
+        if call.method != "right":
+            return getattr(scorer, call.method)(*call.arguments)
+        try:
+            return scorer.right(*call.arguments)
+        except ValueError as error:
+            return messages.Unusable(said(error).removeprefix(type(error).__name__).removeprefix(": "))
 
     def _of_task(self, call: messages.OfTask) -> Any:
         key = call.key

@@ -124,6 +124,13 @@ class OfScorer:
 
 
 @dataclass(frozen=True, slots=True)
+class Unusable:
+    """A reference that a scorer cannot compare with. `why` continues after "the reference"."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class OfProvider:
     """Await a method of the provider of an endpoint."""
 

@@ -253,7 +253,10 @@ def remote_scorer(name: str, facts: messages.ScorerFacts, process: PluginProcess
 
     def right(value: Any) -> str:
         doing = "reading a reference"
-        return _whole(ask(str, "right", doing, value), plugin, f"{doing} by {name}")
+        found = ask(cast("type[str | messages.Unusable]", str | messages.Unusable), "right", doing, value)
+        if isinstance(found, messages.Unusable):
+            raise ValueError(found.why or f"cannot be used by {name}")
+        return _whole(found, plugin, f"{doing} by {name}")
 
     def read(reply: Reply) -> Extraction:
         return ask(Extraction, "read", "reading an answer", reply)

@@ -26,7 +26,7 @@ from services.words.enums import reading_name
 from services.words.job_options import ALL
 from services.words.jobs import is_finished, is_rescore, status_of
 from services.words.sampling import PARAMETERS
-from services.words.scorers import OPTIONS, SCORERS
+from services.words.scorers import MOST_FURTHER, OPTIONS, SCORERS
 from touchstone.v1 import endpoint_pb2, job_pb2
 
 ROOT = Path(web.__file__).parent
@@ -101,6 +101,7 @@ def environment() -> Environment:
         reading_name=reading_name,
         scorers=SCORERS,
         scoring_options=OPTIONS,
+        most_further=MOST_FURTHER,
         is_scored=is_scored,
         scorings_words=scorings_words,
         what_stays=what_stays,

@@ -78,7 +78,7 @@ def fill_in(
     work.last_assistant = dataset.last_assistant
     work.scoring.CopyFrom(_scoring(work, dataset.scoring, plugged))
     work.ClearField("scorer")
-    _fill_further(work)
+    _fill_further(work, plugged)
     _check_reading(spec)
 
 
@@ -105,13 +105,13 @@ def _check_reading(spec: job_pb2.JobSpec) -> None:
         spec.ClearField("reading")
 
 
-def _fill_further(work: job_pb2.DatasetWork) -> None:
+def _fill_further(work: job_pb2.DatasetWork, plugged: Collection[str]) -> None:
     """Completes further scorers, so that equal ones are written in the same way. Raises InvalidRequestError."""
     for scoring in work.further:
         scoring.scorer = scoring.scorer or USUAL
         # The reference's place is not an option of a scorer.
         scoring.reference_field = scoring.reference_field or work.scoring.reference_field
-    path, sentence = scorers.further_problem(work.scoring, work.further)
+    path, sentence = scorers.further_problem(work.scoring, work.further, plugged)
     if sentence:
         raise InvalidRequestError(sentence, f"spec.dataset.{path}")
     for scoring in work.further:

@@ -72,8 +72,10 @@ def validate(
         # Imported answers are not requests.
         most_rows = 0 if is_import(full) else limits.requests_per_job
         if dataset is not None:
-            fleet.require_scorer(dataset_rules.scorer_of(full, dataset), now)
+            for name in (dataset_rules.scorer_of(full, dataset), *(one.scorer for one in full.dataset.further)):
+                fleet.require_scorer(name, now)
         dataset_rules.fill_in(full, dataset, most_rows, fleet.scorers(now))
+        fleet.require_one_plugin(full, now)
     if source is not None:
         reuse.check_source(full, source)
     if is_import(full):

@@ -183,6 +183,12 @@ class Fleet:
         """Those of plug-ins that live evaluators have."""
         return plugins.scorers(self.live(now))
 
+    def require_one_plugin(self, spec: job_pb2.JobSpec, now: float) -> None:
+        """Raises InvalidRequestError for a job whose scorers belong to several plug-ins."""
+        what, names = plugins.parts_of(spec)
+        if len(names) > 1 and not plugins.owners(self.live(now), what, names):
+            raise InvalidRequestError(plugins.of_several(names), "spec.dataset.further")
+
     def require_scorer(self, name: str, now: float) -> None:
         """Raises InvalidRequestError for one of a plug-in that only absent evaluators have."""
         known = plugins.usable((evaluator for _, evaluator in self._by_news(now)), plugins.SCORER)
@@ -200,14 +206,14 @@ class Fleet:
             planned = {plan.plugin for plan in job.plan} - {""}
             if not planned:
                 return ""
-        what, name = plugins.part_of(job.spec)
-        if not planned and (not name or (what == plugins.SUITE and name not in self._plugged)):
+        what, names = plugins.parts_of(job.spec)
+        if not planned and (not names or (what == plugins.SUITE and names[0] not in self._plugged)):
             return ""
         able = [evaluator for evaluator in self.live(now) if _takes(evaluator, route(job.spec))]
-        found = {owner for owner, part in plugins.usable(able, what) if part.name == name}
+        found = plugins.owners(able, what, names)
         if not able or (planned <= found if planned else found):
             return ""
-        it = f"the {what} {refusals.shown(name)} of a plug-in"
+        it = f"the {what} {' and '.join(map(refusals.shown, names))} of a plug-in"
         return f"the plug-in {min(planned - found)}" if planned else it
 
     def _has(self, what: str, name: str, now: float) -> bool:

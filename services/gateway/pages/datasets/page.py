@@ -31,7 +31,14 @@ async def show(request: Request) -> Response:
     if is_fragment(request) and request.query_params.get("after"):
         return fragment(request, "datasets/_rows.html", await _rows(request, _id(request)))
     found = await _found(request, _id(request))
-    return await _page(request, found, RunForm(scoring=ScoringForm.of(found.dataset.scoring)), 200)
+    own = ScoringForm.of(found.dataset.scoring)
+    form = RunForm(scoring=own)
+    if request.query_params:
+        # A link may fill the form in.
+        form = RunForm.read(request.query_params)
+        form.scoring.own = own.own
+        form.scoring.texts = own.texts | {name: text for name, text in form.scoring.texts.items() if text}
+    return await _page(request, found, form, 200)
 
 
 async def runs(request: Request) -> Response:

@@ -105,7 +105,7 @@ class RunForm:
         limit, budget = self._limit_and_budget()
         parameters, problems = form_numbers.read(self.texts, PARAMETERS.values())
         self.errors |= problems | self._not_taken(parameters, kinds)
-        scoring = self.scoring.scoring()
+        scoring, further = self.scoring.scoring(), self.scoring.further()
         if not self.models:
             self.errors["model"] = "Choose at least one model."
         elif len(self.models) > MOST_MODELS:
@@ -119,7 +119,7 @@ class RunForm:
                 model=model,
                 sampling=sampling(parameters, None),
                 mode=suite_pb2.MODE_GENERATE,
-                dataset=job_pb2.DatasetWork(dataset_id=dataset.dataset_id, scoring=scoring),
+                dataset=job_pb2.DatasetWork(dataset_id=dataset.dataset_id, scoring=scoring, further=further),
                 reading=self.scoring.layers(),
             )
             options = {

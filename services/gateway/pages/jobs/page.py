@@ -160,7 +160,7 @@ def view(
 
 def _scoring_form(job: job_pb2.Job, result: metric_pb2.JobResult) -> ScoringForm:
     """How a dataset's answers may be scored again, before anything is changed."""
-    form = ScoringForm.of(job.spec.dataset.scoring)
+    form = ScoringForm.of(job.spec.dataset.scoring, job.spec.dataset.further)
     form.reading = _reading(job, result)
     return form
 

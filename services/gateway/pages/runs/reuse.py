@@ -34,7 +34,7 @@ async def rescore(request: Request) -> Response:
         spec.reading = READINGS.get(str(sent["reading"]), scoring_pb2.READING_UNSPECIFIED)
     if spec.HasField("dataset"):
         form = ScoringForm.read(sent)
-        asked = form.scoring()
+        asked, also = form.scoring(), form.further()
         if form.errors and "hx-request" in request.headers:
             form.own = ScoringForm.of(spec.dataset.scoring).own
             dataset = await dataset_of(context.of(request), source, context.identity(request))
@@ -47,8 +47,8 @@ async def rescore(request: Request) -> Response:
         if asked is not None:
             spec.dataset.ClearField("scorer")
             spec.dataset.scoring.CopyFrom(asked)
-            further = [one for one in spec.dataset.further if plain(one) != plain(asked)]
-            # The form cannot take out the further scorer that now is the first.
+            # What is the first scorer now need not be taken out of the others by hand.
+            further = [one for one in (also if form.offers_also else spec.dataset.further) if not _is(one, asked)]
             spec.dataset.ClearField("further")
             spec.dataset.further.extend(further)
             spec.reading = form.layers()
@@ -70,6 +70,13 @@ async def rerun(request: Request) -> Response:
     for name in values:
         setattr(spec if name == "budget_usd" else spec.sampling, name, values[name])
     return await _start(request, spec)
+
+
+def _is(further: scoring_pb2.Scoring, first: scoring_pb2.Scoring) -> bool:
+    whole = scoring_pb2.Scoring()
+    whole.CopyFrom(further)
+    whole.reference_field = further.reference_field or first.reference_field
+    return plain(whole) == plain(first)
 
 
 async def _source(request: Request) -> job_pb2.Job:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import pytest
 
 from services.errors import InvalidRequestError
-from services.evaluator.answers.scorers.choosing import canonical
+from services.evaluator.answers.scorers.choosing import canonical, scorer
+from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets.rows import item_set
 from services.evaluator.items.metrics import beside
@@ -103,3 +107,38 @@ async def test_without_references_for_the_first_scorer_further_ones_are_refused(
         await planned([row(1)], further=[schema])
     with pytest.raises(DataError, match="by the further scorer contains: it has no reference"):
         await planned([row(1)], scoring=schema, further=[Scoring(scorer="contains")])
+
+
+def plugged(name: str, package: str = "example 1.0", rule: MetricSpec.Rule = MetricSpec.RULE_MEAN) -> Scorer:
+    """As the evaluator knows a scorer of a package."""
+    metric = MetricSpec(metric="same", rule=rule, statistic="correct")
+    known = scorer(Scoring(scorer="contains"))
+    return replace(known, name=name, version=f"{name}-1", metrics=(metric,), plugin=package, executor=EXECUTOR)
+
+
+EXECUTOR = ThreadPoolExecutor(1)
+OWN = {one.name: one for one in (plugged("same"), plugged("twice"), plugged("other", "more 2.0"))}
+
+
+async def test_a_plugins_scorer_may_be_a_further_one() -> None:
+    task = task_of([row(1, reference="1")], FIRST, further=[Scoring(scorer="same")], plugged=OWN)
+    assert (task.plugin, task.executor, task.scorer_version) == ("example 1.0", EXECUTOR, "numeric-6, same-1")
+    (item,) = await all_items(task)
+    assert task.score(item, Response("Answer: 1")).statistics == {"correct": 1, "same.correct": 1}
+    both = task_of([row(1)], Scoring(scorer="twice"), further=[Scoring(scorer="same")], plugged=OWN)
+    assert both.plugin == "example 1.0"
+
+
+@pytest.mark.parametrize(
+    ("first", "further", "why"),
+    [
+        ("same", "other", "The scorers same and other belong to different plug-ins."),
+        ("numeric", "every", "every can only be the first scorer of a run: its metric same is not a mean."),
+        ("numeric", "none", "none is not a valid scorer."),
+    ],
+)
+def test_further_scorers_of_plugins_that_cannot_be_used_are_refused(first: str, further: str, why: str) -> None:
+    known = OWN | {"every": plugged("every", rule=MetricSpec.RULE_ALL)}
+    with pytest.raises(InvalidRequestError) as refused:
+        task_of([row(1)], Scoring(scorer=first), further=[Scoring(scorer=further)], plugged=known)
+    assert refused.value.message.startswith(why)

@@ -76,6 +76,7 @@ def fail(error):
 
 KIND = ProviderKind(Kind("Speaks", addressed=False), lambda endpoint: Speaks())
 """
+REFUSE = "def refuse(error):\n    raise error\n"
 LIMITS = Limits(score_s=2, memory_bytes=512 * 2**20)
 
 
@@ -88,11 +89,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     modules |= {"halved": suite("halved").replace('kind="number"', half)}
     entries = {
         SUITES: {name: name for name in modules},
-        SCORERS: {"odd": "odd:SCORER", "high": "high:SCORER"},
+        SCORERS: {name: f"{name}:SCORER" for name in ("odd", "high", "picky", "prints", "forks")},
         PROVIDERS: {"speaks": "speaks:KIND"},
     }
     modules |= {"odd": scorer("odd", judge="raise KeyError(answer)"), "speaks": PROVIDER}
     modules |= {"high": scorer("high", judge="return {'correct': float(answer)}", right="'\\ud800' + value")}
+    refuses = "refuse(ValueError('is a list; give one word' if value else '')) if value in (['a'], {}) else "
+    modules |= {"picky": REFUSE + scorer("picky", right=f"{refuses}value['a'] if value == {{'b': 1}} else str(value)")}
+    right = "; return {'correct': float(answer in answers)}"
+    modules |= {"prints": scorer("prints", judge=f"print('x' * 100_000, flush=True); os.write(1, b'y'){right}")}
+    # The process that it starts ends at once.
+    modules |= {"forks": scorer("forks", judge=f"os.fork() or os._exit(0){right}")}
     install(site, "odd-package", modules, entries)
     return site
 
@@ -259,3 +266,24 @@ async def test_an_answer_to_a_call_that_was_given_up_harms_no_other(plugins: Plu
     given_up.cancel()  # Before the call itself is taken back, its answer may come.
     assert await asyncio.get_running_loop().run_in_executor(None, task.size) == 20
     assert not running.ended
+
+
+async def test_a_value_error_of_a_reference_is_said_of_it_and_others_name_the_package(plugins: Plugins) -> None:
+    picky = plugins.scorers["picky"]
+    assert await asyncio.to_thread(picky.right, 3) == "3"
+    with pytest.raises(ValueError, match=r"^is a list; give one word$"):
+        await asyncio.to_thread(picky.right, ["a"])
+    with pytest.raises(ValueError, match=r"^cannot be used by picky$"):
+        await asyncio.to_thread(picky.right, {})
+    with pytest.raises(PluginError, match=r"odd-package 1.0 failed while reading a reference by picky: KeyError"):
+        await asyncio.to_thread(picky.right, {"b": 1})
+
+
+async def test_code_that_prints_or_forks_is_answered_once(plugins: Plugins) -> None:
+    for name in ("prints", "forks"):
+        scored = plugins.scorers[name]
+        assert [await asyncio.to_thread(scored.judge, text, ("a",)) for text in "aba"] == [
+            {"correct": 1.0},
+            {"correct": 0.0},
+            {"correct": 1.0},
+        ]

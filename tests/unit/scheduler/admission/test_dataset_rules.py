@@ -137,7 +137,7 @@ async def test_further_scorers_are_filled_in_and_each_is_another(world: World) -
         ([near, near], "further[1]", "Two scorers are the same: number within 2; reference in “value”. Give each"),
         ([scoring_pb2.Scoring(scorer="contains")], "further[0]", "Two scorers are the same: presence of the reference"),
         ([near] * 5, "further", "A run takes at most 4 further scorers, not 5."),
-        ([near, scoring_pb2.Scoring(scorer="judge")], "further[1].scorer", "judge is not a valid further scorer. Use"),
+        ([near, scoring_pb2.Scoring(scorer="judge")], "further[1].scorer", "judge is not a valid scorer. Use"),
         ([scoring_pb2.Scoring(tolerance=-1)], "further[0].tolerance", "tolerance must be between"),
         ([scoring_pb2.Scoring(answer_pattern="(")], "further[0].answer_pattern", "answer_pattern is not a valid"),
         ([scoring_pb2.Scoring(scorer="json_schema", schema="{")], "further[0].schema", "The schema "),

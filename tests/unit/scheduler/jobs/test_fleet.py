@@ -7,7 +7,7 @@ import pytest
 from services.bus import STORED_ENDPOINT, batches_endpoint
 from services.errors import InvalidRequestError
 from services.scheduler.jobs.fleet import Fleet, route
-from touchstone.v1 import endpoint_pb2, evaluator_pb2, item_result_pb2, job_pb2
+from touchstone.v1 import endpoint_pb2, evaluator_pb2, item_result_pb2, job_pb2, scoring_pb2
 
 
 def evaluator(name: str = "e", resident: str = "", draining: bool = False) -> evaluator_pb2.Evaluator:
@@ -134,3 +134,25 @@ def test_what_a_job_lacks_is_a_plugin_that_no_evaluator_of_its_endpoint_has() ->
     assert known.lacking(new, 21) == "the plug-in example 1.0"
     # With no evaluator at all, that is what the job waits for.
     assert known.lacking(new, 100) == ""
+
+
+def test_the_scorers_of_a_job_belong_to_one_plugin() -> None:
+    one, other = plugged("a"), evaluator("b")
+    other.endpoints[0].endpoint = "b"
+    one.plugins[0].parts.add(part="scorer", name="more", title="more")
+    other.plugins.add(package="second", version="1.0").parts.add(part="scorer", name="far", title="far")
+    known = fleet(one, other)
+
+    def job(*names: str) -> job_pb2.JobSpec:
+        first, *further = (scoring_pb2.Scoring(scorer=name) for name in names)
+        return job_pb2.JobSpec(endpoint="b", dataset=job_pb2.DatasetWork(scoring=first, further=further))
+
+    known.require_one_plugin(job("contains", "more", "same_words"), 5)
+    known.require_one_plugin(job("far", "contains"), 5)
+    with pytest.raises(InvalidRequestError, match="The scorers same_words and far belong to different plug-ins"):
+        known.require_one_plugin(job("same_words", "far"), 5)
+    # The evaluator of this endpoint has one of them.
+    waits = job_pb2.Job(spec=job("far", "contains", "more"))
+    assert known.lacking(waits, 5) == "the scorer far and more of a plug-in"
+    assert known.lacking(job_pb2.Job(spec=job("far", "contains")), 5) == ""
+    assert known.lacking(job_pb2.Job(spec=job("contains", "same_words")), 5) == "the scorer same_words of a plug-in"
