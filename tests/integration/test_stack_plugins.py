@@ -71,7 +71,7 @@ def _upload(stack: Stack, scorer: str) -> str:
 
 
 def _over(stack: Stack, dataset: str, *further: str) -> str:
-    body = {"dataset_id": dataset, "model_id": "echo", "provider": "baseline"}
+    body: dict[str, Any] = {"dataset_id": dataset, "model_id": "echo", "provider": "baseline"}
     body |= {"further_scorers": [{"scorer": name} for name in further]}
     with httpx.Client(base_url=f"{stack.url}/admin", trust_env=False, timeout=30) as client:
         answer = client.post("/benchmarks/run", json=body)

@@ -1,7 +1,7 @@
 """A serving engine that is none: `python fake_engine.py --port 1 --model a`, with misbehaviour on demand.
 
-It answers every chat with its model's name. A prompt that holds "crash" ends it. Standard library only: it starts in a
-tenth of a second.
+It answers every chat with its model's name, and one that holds more than texts with its body. A prompt that holds
+"crash" ends it. Standard library only: it starts in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        prompt = "\n".join(message["content"] for message in body["messages"])
+        texts = [message["content"] for message in body["messages"] if isinstance(message.get("content"), str)]
+        is_plain = len(texts) == len(body["messages"]) and not body.keys() & {"tools", "response_format"}
+        prompt = "\n".join(texts)
         time.sleep(self.latency_s)
         if "crash" in prompt or (self.crash_once and not os.path.exists(self.crash_once)):
             if self.crash_once:
                 open(self.crash_once, "w").close()
             print("RuntimeError: out of cards", flush=True)
             os._exit(7)
-        message = {"role": "assistant", "content": self.model}
+        message = {"role": "assistant", "content": self.model if is_plain else json.dumps(body)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
         self._send(200, {"model": body["model"], "choices": [choice], "usage": usage})

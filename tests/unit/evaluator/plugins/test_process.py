@@ -21,8 +21,11 @@ from services.evaluator.plugins.registry import Plugins
 from services.evaluator.plugins.remote import RemoteTask
 from services.evaluator.providers.protocol.provider import ProviderError, Request
 from services.evaluator.suites import ListedSuite
+from tests.pictures import PNG
 from tests.plugin_packages import PROVIDERS, SCORERS, SUITES, install, scorer, suite, use
 from touchstone.v1 import job_pb2, suite_pb2
+from touchstone.v1.content_pb2 import ContentPart, Image
+from touchstone.v1.dataset_pb2 import ChatMessage
 
 JUDGES = {
     "raises": "raise ValueError('no\\nsuch word')",
@@ -287,3 +290,17 @@ async def test_code_that_prints_or_forks_is_answered_once(plugins: Plugins) -> N
             {"correct": 0.0},
             {"correct": 1.0},
         ]
+
+
+async def test_a_kind_of_a_plugin_gets_the_bytes_of_images_and_the_calls(plugins: Plugins) -> None:
+    provider = plugins.provider(Endpoint("e", "speaks"))
+    assert provider is not None
+    more = ChatMessage(role="user", parts=[ContentPart(image=Image(media_type="image/png", data=PNG))])
+    more.tool_calls.add(id="c", name="f", arguments="{}")
+    item = Item(0, (Message("user", "", more),), "", "0", "0")
+    shown = (
+        "Response(str((request.item.messages[0].more.parts[0].image.data, request.item.messages[0].more.tool_calls)))"
+    )
+    sampling = job_pb2.Sampling()
+    response = await provider.generate(Request(shown, sampling, cast("Any", None), item))
+    assert response.text == str((PNG, more.tool_calls))
