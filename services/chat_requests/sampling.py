@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from services import further_fields
@@ -23,6 +25,7 @@ _FURTHER = frozenset(
 _MOST_STOPS = 4
 _MOST_STOP_CHARACTERS = 1000
 _EXTRA_BYTES = 64 * 1024
+_REMEMBERED = 32
 
 
 def is_field(name: str) -> bool:
@@ -78,18 +81,27 @@ def _stops(value: Any) -> list[str]:
 
 
 def _keep(row: DatasetRow, extra: dict[str, Any]) -> None:
-    if (size := len(dump(extra).encode())) > _EXTRA_BYTES:
+    written = dump(extra)
+    if (size := len(written.encode())) > _EXTRA_BYTES:
         raise WrongRowError(refusals.too_large("The rest of the request", size, _EXTRA_BYTES, "bytes"))
+    if why := _fault(written):
+        raise WrongRowError(why)
+    row.sampling.ClearField("extra")
+    row.sampling.extra_json = written
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _fault(written: str) -> str:
+    """Why fields that are written as JSON cannot be kept, as a sentence. Most rows of a file have the same ones, and a
+    look at each of their values takes longer than all else that is done with a row."""
+    extra = json.loads(written)
     for name, value in extra.items():
         if further_fields.too_deep([value]):
-            raise WrongRowError(
-                f"{quoted(name)} nests more than {further_fields.MOST_DEPTH} objects and arrays. Make it flatter."
-            )
+            return f"{quoted(name)} nests more than {further_fields.MOST_DEPTH} objects and arrays. Make it flatter."
         if further_fields.too_large(value):
-            raise WrongRowError(f"{quoted(name)} contains a number that is too large. Write it as a string.")
-    if named := further_fields.asks_logprobs(extra):
-        raise WrongRowError(f"{quoted(named)} {further_fields.NO_LOGPROBS}")
-    further_fields.write(row.sampling, extra)
+            return f"{quoted(name)} contains a number that is too large. Write it as a string."
+    named = further_fields.asks_logprobs(extra)
+    return f"{quoted(named)} {further_fields.NO_LOGPROBS}" if named else ""
 
 
 def _settle_tools(extra: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ def owners(evaluators: Iterable[evaluator_pb2.Evaluator], what: str, names: Iter
 
 
 def of_several(names: Iterable[str]) -> str:
-    """The scorers of one run belong to several packages, which no evaluator can tell apart for one job."""
+    """The scorers of one run belong to several packages."""
     named = " and ".join(map(refusals.shown, names))
     return (
         f"The scorers {named} belong to different plug-ins. A run takes scorers of one plug-in, next to built-in ones. "

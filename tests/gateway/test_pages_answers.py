@@ -135,7 +135,7 @@ async def test_scoring_again_offers_the_scorers_with_their_options(gateway: Runn
     assert 'name="tolerance" value="0.5"' in sheet
     assert 'name="reference_field" value="ward"' in sheet
     assert '<option value="ward">' in sheet
-    sent = {
+    sent: dict[str, Any] = {
         "scorer": "json",
         "fields": "name, address.city",
         "tolerance": "0.5",

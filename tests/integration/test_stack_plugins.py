@@ -118,7 +118,7 @@ def test_code_that_fails_ends_its_own_job_by_its_name_and_no_other(stack: Stack)
         job = stack.wait(job_id)
         assert job.state == job_pb2.Job.STATE_FAILED
         assert f"The plug-in trouble 1.0 {reason}" in job.reason
-        assert ("Row 1 of rows.jsonl (" in job.reason) == job.spec.HasField("dataset"), job.reason
+        assert (" of rows.jsonl (row-" in job.reason) == job.spec.HasField("dataset"), job.reason
         # What could not be scored counts nowhere as wrong.
         assert stack.items(job_id) == []
     stack.completed(stack.run("adds", "adder", "sums", limit=5))

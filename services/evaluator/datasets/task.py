@@ -22,7 +22,6 @@ from services.evaluator.datasets.store import Shelf
 from services.evaluator.items.hashing import text_hash
 from services.evaluator.items.metrics import ACCURACY, beside
 from services.evaluator.items.task import Item, Response, Scored, Task
-from services.evaluator.plugins.contract import PluginError
 from services.words import chat, plugins
 from services.words.scorers import prefixes
 from touchstone.v1 import job_pb2, suite_pb2
@@ -119,21 +118,18 @@ class DatasetTask:
             yield numbered
 
     def answers(self, number: int, row: DatasetRow) -> tuple[str, ...]:
-        """The row's right answers. Raises DataError for a reference that the scorer cannot compare with, and
-        PluginError."""
+        """The row's right answers. Raises DataError for a reference that the scorer cannot compare with."""
         try:
             return rows.right_answers(row, self._field, self._scorer)
         except ValueError as error:
             raise DataError(
-                f"{self._row(number, row)} {error}. Choose another scorer or reference field, "
+                f"{self.named(number, row)} {error}. Choose another scorer or reference field, "
                 f"or upload the file with that row corrected."
             ) from error
-        except PluginError as error:
-            raise PluginError(f"{self._row(number, row)}: {error.message}") from error
 
     def further_answers(self, number: int, row: DatasetRow) -> tuple[tuple[str, ...], ...]:
         """The right answers of each further scorer in a row that the first one scores. Raises DataError for a row that
-        one of them cannot score, and PluginError."""
+        one of them cannot score."""
         found = []
         for one in self.further:
             name = one.scorer.name
@@ -141,14 +137,13 @@ class DatasetTask:
                 found.append(one.answers(row))
             except ValueError as error:
                 raise DataError(
-                    f"{self._row(number, row)} cannot be scored by the further scorer {name}: it {error}. Leave {name} "
-                    "out, or give it another reference field."
+                    f"{self.named(number, row)} cannot be scored by the further scorer {name}: it {error}. Leave "
+                    f"{name} out, or give it another reference field."
                 ) from error
-            except PluginError as error:
-                raise PluginError(f"{self._row(number, row)}: {error.message}") from error
         return tuple(found)
 
-    def _row(self, number: int, row: DatasetRow) -> str:
+    def named(self, number: int, row: DatasetRow) -> str:
+        """ "Row 3 of questions.jsonl (row-3)"."""
         return f"Row {number + 1} of {self.name} ({row.custom_id})"
 
     async def usual_answer(self) -> str:

@@ -18,6 +18,7 @@ from services.evaluator.datasets.task import PROMPT_HASH, TASK, DatasetTask
 from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.items.task import Message
 from services.evaluator.planning.budget import MostCost, reserve
+from services.evaluator.plugins.contract import PluginError
 from services.evaluator.provider_batches.planning import line_bytes, unit_rows
 from services.evaluator.providers.baseline import MAJORITY, NO_REFERENCE
 from services.evaluator.providers.protocol.capabilities import Resolved
@@ -105,9 +106,12 @@ class _Looked:
 
     def at(self, numbered: list[tuple[int, DatasetRow]]) -> None:
         for number, row in numbered:
-            if self._task.answers(number, row):
-                self.with_reference += 1
-                self._task.further_answers(number, row)
+            try:
+                if self._task.answers(number, row):
+                    self.with_reference += 1
+                    self._task.further_answers(number, row)
+            except PluginError as error:
+                raise PluginError(f"{self._task.named(number, row)}: {error.message}") from error
             self.names.update(rows.asked_names(row))
             if self._caller is not None:
                 self._ask(self._caller, number, row)
@@ -126,7 +130,7 @@ class _Looked:
             if caller.most_cost is not None:
                 self.most_usd = max(self.most_usd, caller.most_cost.written(messages, sampling))
         except (ProviderError, InvalidRequestError) as error:
-            where = f"Row {number + 1} of {self._task.name} ({row.custom_id}) cannot be run"
+            where = f"{self._task.named(number, row)} cannot be run"
             raise InvalidRequestError(f"{where}: {error.message}", "dataset") from error
 
     def _require_taken(self, caller: Caller, sampling: job_pb2.Sampling, row: DatasetRow) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from services.chat_requests.strict_json import parse
 from tests.growth import is_about_linear
 from tests.unit.results.uploads import contents, upload
 
@@ -33,6 +36,8 @@ def test_one_json_object_over_many_lines_is_refused_once() -> None:
         (b'{"prompt": "a", "seed": ' + b"9" * 5000 + b"}", "too many digits"),
         (b'{"prompt": "a", "seed": ' + b"9" * 400 + b"}", '"seed" must be'),
         (b'{"prompt": "a", "logit_bias": ' + b"9" * 400 + b"}", "too large"),
+        (b'["]",' * 33 + b"1" + b',"["]' * 33, "nests more than 32"),
+        (b'["\\"]",' * 33 + b"1" + b',"["]' * 33, "nests more than 32"),
         (b'{"prompt": "a", "metadata": ' + b"[" * 100_000 + b"}", "nests more than 32"),
         (b'{"prompt": "a", "metadata": {"x": ' + b"[" * 40 + b"]" * 40 + b"}}", "nests more than 32"),
         (b'{"prompt": "a", "metadata": {"x": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b"}}", "nests more than 32"),
@@ -58,3 +63,16 @@ def test_a_line_of_a_hundred_thousand_names_takes_linear_time() -> None:
         assert "65,536" in upload(f'{{"prompt":"a",{names}}}\n'.encode()).reasons[1]
 
     assert is_about_linear(read, 100_000)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 32 + b"1" + b"]" * 32 + b" ",
+        b"[" + b"[1]," * 40 + b"1]",
+        b'["' + b"[" * 40 + b'", "\\"[", [{}]]',
+        b"[" + b"[1]," * 40_000 + b"1]",
+    ],
+)
+def test_many_brackets_are_not_deep(line: bytes) -> None:
+    assert parse(line) == json.loads(line)

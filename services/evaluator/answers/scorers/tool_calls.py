@@ -152,7 +152,7 @@ class _Given:
 @dataclass(frozen=True, slots=True)
 class _Expected:
     """An expected call. `allowed` has the numbers of the values of each argument, `open` those that are objects or
-    lists with allowed values of their own, and `optional` the arguments that may be left out. `known` remembers what
+    lists with allowed values inside, and `optional` the arguments that may be left out. `known` remembers what
     fits an open one."""
 
     name: str

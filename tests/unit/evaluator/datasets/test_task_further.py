@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from services.errors import InvalidRequestError
+from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.answers.scorers.choosing import canonical, scorer
 from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets.rows import item_set
 from services.evaluator.items.metrics import beside
 from services.evaluator.items.task import Response
+from services.evaluator.plugins.contract import PluginError
 from tests.dataset_store import row
 from tests.unit.evaluator.datasets.tasks import all_items, task_of
 from tests.unit.evaluator.planning.planned import planned
@@ -142,3 +144,28 @@ def test_further_scorers_of_plugins_that_cannot_be_used_are_refused(first: str, 
     with pytest.raises(InvalidRequestError) as refused:
         task_of([row(1)], Scoring(scorer=first), further=[Scoring(scorer=further)], plugged=known)
     assert refused.value.message.startswith(why)
+
+
+def broken(name: str) -> Scorer:
+    def right(value: Any) -> str:
+        raise PluginError("The plug-in example 1.0 failed.") if value == "odd" else ValueError("is not even")
+
+    return replace(plugged(name), right=right)
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind", "why"),
+    [
+        ("odd", PluginError, ": The plug-in example 1.0 failed."),
+        ("1", DataError, 'has a reference that is not even: "1"'),
+    ],
+)
+async def test_the_row_is_named_whatever_a_plugins_scorer_raises(
+    reference: str, kind: type[TouchstoneError], why: str
+) -> None:
+    bad = Scoring(scorer="bad")
+    for first, further in ((bad, []), (Scoring(), [bad])):
+        with pytest.raises(kind) as failed:
+            await planned([row(1, reference=reference)], scoring=first, further=further, plugged={"bad": broken("bad")})
+        assert failed.value.message.startswith("Row 1 of questions.jsonl (row-1)")
+        assert why in failed.value.message

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from services.evaluator.answers.scorers.choosing import NONE_PLUGGED
+from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.datasets.store import Shelf
 from services.evaluator.datasets.task import DatasetTask
 from services.evaluator.items.task import Message
@@ -44,10 +46,11 @@ async def planned(
     scoring: Scoring | None = None,
     limit: int = 0,
     further: Sequence[Scoring] = (),
+    plugged: Mapping[str, Scorer] = NONE_PLUGGED,
 ) -> TaskPlan:
     memory = MemoryStore()
     manifest = memory.add(rows, shard_rows=7)
-    task = DatasetTask(manifest, scoring or Scoring(), limit, 0, Shelf(memory), further=further)
+    task = DatasetTask(manifest, scoring or Scoring(), limit, 0, Shelf(memory), plugged=plugged, further=further)
     asked = asked or spec()
     return await plan(asked, task, 32, by or caller(asked))
 
