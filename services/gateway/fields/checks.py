@@ -190,10 +190,23 @@ def record(fields: Mapping[str, Field], name: str = "") -> Check:
 def parse(body: bytes, check: Check) -> dict[str, object]:
     """The checked object. Raises InvalidRequestError for invalid JSON, FieldErrors for errors in it."""
     try:
-        value = json.loads(body, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+        value = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
         json.dumps(value, ensure_ascii=False).encode()  # lone surrogates are legal in JSON text but not in Unicode
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequestError("The body is not valid JSON. Send an object.") from error
+    except json.JSONDecodeError as error:
+        raise InvalidRequestError(
+            f"The body is not valid JSON: {error.msg} at character {error.pos + 1:,}. Send an object."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(
+            f"The body is not valid JSON: byte {error.start + 1:,} is not UTF-8. Send it as UTF-8."
+        ) from error
+    except UnicodeEncodeError as error:
+        half = ord(error.object[error.start])
+        raise InvalidRequestError(
+            f"The body is not valid JSON: a string contains half a character (\\u{half:04x}). Remove it."
+        ) from error
+    except RecursionError as error:
+        raise InvalidRequestError("The body nests too many objects and arrays. Make it flatter.") from error
     problems = list(check.judge(value, ""))
     if problems:
         raise FieldErrors(problems)
@@ -213,4 +226,4 @@ def _whole(number: str) -> int:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not JSON")
+    raise InvalidRequestError(f"The body is not valid JSON: it contains {constant}. Send a number or null.")
