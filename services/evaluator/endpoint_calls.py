@@ -13,8 +13,8 @@ from services.evaluator.stored.responses import Identify
 from services.evaluator.units.packer import Begun, Packer
 from services.evaluator.units.units_in_hand import Held
 
-_GUESTS = "calls"
-"""In the place of a job's id."""
+_GUESTS = "calls/"
+"""In the place of a job's id, before the model: calls of a model that must wait do not hold others back."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +57,7 @@ class Guest:
 
     @property
     def flow(self) -> Flow:
-        return Flow(self.owner, _GUESTS)
+        return Flow(self.owner, _GUESTS + self.model)
 
     async def hold(self) -> None:
         """Holds a slot until the call has ended."""

@@ -28,6 +28,7 @@ UNSENT = frozenset(
     )
 )
 """Fields that do not change an answer, or that are sent in another way."""
+_REASONING = "reasoning"
 _AS_THEY_ARE = "http"
 """The kind whose requests take further fields as they are; so may kinds of plug-ins."""
 _FURTHER: Mapping[str, frozenset[str]] = {"grok": frozenset(("reasoning_effort",))}
@@ -57,7 +58,7 @@ def read(body: Mapping[str, Any], kind: str) -> Asked:
             raise wrong(f"{name} cannot be sent to an endpoint of kind {kind}. Leave it out.", name)
     row = DatasetRow()
     try:
-        messages.converse(row, body.get("messages"))
+        messages.converse(row, _without_reasoning(body.get("messages")))
     except WrongRowError as error:
         raise wrong(error.reason, "messages") from None
     try:
@@ -70,6 +71,18 @@ def read(body: Mapping[str, Any], kind: str) -> Asked:
         for name in extra.keys() - _FURTHER.get(kind, frozenset()):
             raise wrong(f"{name} cannot be sent to an endpoint of kind {kind}. Leave it out.", name)
     return Asked(rows.item(0, row, (), None), row.sampling)
+
+
+def _without_reasoning(asked: Any) -> Any:
+    """Messages as they are sent: clients repeat answers as they got them, with the reasoning that `whole` adds."""
+    if not isinstance(asked, list):
+        return asked
+    return [
+        {name: value for name, value in message.items() if name != _REASONING}
+        if isinstance(message, dict) and message.get("role") == "assistant"
+        else message
+        for message in asked
+    ]
 
 
 def finish(response: Response) -> str:
@@ -109,7 +122,7 @@ class Completion:
         if response.refused and response.text:
             message |= {"content": None, "refusal": response.text}
         if response.reasoning:
-            message["reasoning"] = response.reasoning
+            message[_REASONING] = response.reasoning
         if response.tool_calls:
             message |= {"content": response.text or None, "tool_calls": chat.calls(response.tool_calls)}
         logprobs = {"content": chat.logprobs(response.logprobs), "refusal": None} if response.logprobs else None
@@ -153,7 +166,17 @@ DONE = b"data: [DONE]\n\n"
 def event(data: Mapping[str, Any], kind: str = "") -> bytes:
     """One server-sent event."""
     name = f"event: {kind}\n" if kind else ""
-    return f"{name}data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode("utf-8", "replace")
+    return f"{name}data: ".encode() + encode(data) + b"\n\n"
+
+
+def encode(data: Mapping[str, Any]) -> bytes:
+    """JSON that every client reads, whatever a provider sent: null for NaN and infinity."""
+    try:
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        finite = json.loads(json.dumps(data), parse_constant=lambda _: None)
+        text = json.dumps(finite, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
 
 
 def delta_text(heard: Any) -> str:

@@ -37,18 +37,21 @@ class Meter:
                 503, "What the call takes cannot be stored now, so it is not made. Try again in a moment."
             ) from error
 
-    async def end(self, outcome: Call.Outcome, status: int, response: Response | None = None, error: str = "") -> None:
+    def took(self, response: Response) -> None:
+        """Notes what the answer took, whatever becomes of it on its way to the client."""
+        call = self._call
+        call.ttft_ms, call.served_model = response.ttft_ms, response.served_model
+        call.reasoning_tokens = response.reasoning_tokens
+        if response.input_tokens is not None:
+            call.input_tokens = response.input_tokens
+        if response.output_tokens is not None:
+            call.output_tokens = response.output_tokens
+        if response.cost_usd is not None:
+            call.cost_usd = response.cost_usd
+
+    async def end(self, outcome: Call.Outcome, status: int, error: str = "") -> None:
         """Returns once it is stored how the call ended, however long NATS is away."""
         call = self._call
         call.outcome, call.status, call.error = outcome, status, error[:_MOST_ERROR]
         call.latency_ms = (time.monotonic() - self._began) * 1000
-        if response is not None:
-            call.ttft_ms, call.served_model = response.ttft_ms, response.served_model
-            call.reasoning_tokens = response.reasoning_tokens
-            if response.input_tokens is not None:
-                call.input_tokens = response.input_tokens
-            if response.output_tokens is not None:
-                call.output_tokens = response.output_tokens
-            if response.cost_usd is not None:
-                call.cost_usd = response.cost_usd
         await until_stored(lambda: self._bus.publish_usage(call), "what a call took")

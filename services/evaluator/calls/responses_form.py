@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.evaluator.calls.chat_form import event, finish
-from services.evaluator.calls.refusals import RefusedCallError, wrong
+from services.evaluator.calls.refusals import STORED, RefusedCallError, wrong
 from services.evaluator.items.task import Response
 from services.words import chat
 
@@ -18,17 +18,17 @@ Json = dict[str, Any]
 _SAME = ("temperature", "top_p", "parallel_tool_calls", "top_logprobs", "metadata", "store", "user", "service_tier")
 _SAME_TOO = ("safety_identifier", "prompt_cache_key", "prompt_cache_retention")
 _IGNORED = ("model", "stream", "stream_options", "truncation", "include", "input", "instructions")
-_STORED = ("previous_response_id", "conversation", "background", "prompt")
 _TEXTS = ("input_text", "output_text", "text")
+_LOGPROBS = "message.output_text.logprobs"
 
 
 def as_chat(body: Mapping[str, Any]) -> Json:
     """Raises RefusedCallError for what has no form there."""
     found: Json = {"messages": list(_messages(body))}
     for name, value in body.items():
-        if value in (None, False) and name in _STORED:
+        if value in (None, False) and name in STORED:
             continue
-        if name in _STORED:
+        if name in STORED:
             raise wrong(
                 f"{name} needs a provider that keeps responses, which this endpoint does not. Send the whole input.",
                 name,
@@ -36,7 +36,8 @@ def as_chat(body: Mapping[str, Any]) -> Json:
         if value is None or name in _IGNORED:
             continue
         found |= _field(name, value)
-    if "top_logprobs" in found:
+    include = body.get("include")
+    if "top_logprobs" in found or (isinstance(include, list) and _LOGPROBS in include):
         found["logprobs"] = True
     return found
 
@@ -137,7 +138,7 @@ class Written:
 
     def whole(self, response: Response) -> Json:
         cut = finish(response) == "length"
-        items = [self._message(response.text)] if response.text or not response.tool_calls else []
+        items = [self._message(response)] if response.text or not response.tool_calls else []
         items += [self._call(place, call) for place, call in enumerate(chat.calls(response.tool_calls))]
         return self._response("incomplete" if cut else "completed") | {
             "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
@@ -149,7 +150,7 @@ class Written:
         """The first events of a streamed answer."""
         for place, kind in enumerate(("response.created", "response.in_progress")):
             yield self._event(kind, place, {"response": self._response("in_progress")})
-        item = self._message("") | {"status": "in_progress", "content": []}
+        item = self._message(Response("")) | {"status": "in_progress", "content": []}
         yield self._event("response.output_item.added", 2, {"output_index": 0, "item": item})
         part = {"type": "output_text", "text": "", "annotations": []}
         yield self._event("response.content_part.added", 3, self._place() | {"part": part})
@@ -163,10 +164,14 @@ class Written:
         events: list[tuple[str, Json]] = []
         if response.text.startswith(sent) and (more := response.text[len(sent) :]):
             events.append(("response.output_text.delta", self._place() | {"delta": more, "logprobs": []}))
-        message, text = self._message(response.text), {"text": response.text}
+        message = self._message(response)
+        part = message["content"][0]
         events += [
-            ("response.output_text.done", self._place() | text | {"logprobs": []}),
-            ("response.content_part.done", self._place() | {"part": message["content"][0]}),
+            (
+                "response.output_text.done",
+                self._place() | {"text": response.text, "logprobs": part["logprobs"]},
+            ),
+            ("response.content_part.done", self._place() | {"part": part}),
             ("response.output_item.done", {"output_index": 0, "item": message}),
         ]
         calls = [self._call(place, call) for place, call in enumerate(chat.calls(response.tool_calls))]
@@ -199,8 +204,9 @@ class Written:
     def _place(self) -> Json:
         return {"item_id": f"msg_{self.call_id}", "output_index": 0, "content_index": 0}
 
-    def _message(self, text: str) -> Json:
-        part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    def _message(self, response: Response) -> Json:
+        logprobs = chat.logprobs(response.logprobs) if response.logprobs else []
+        part = {"type": "output_text", "text": response.text, "annotations": [], "logprobs": logprobs}
         own = {"id": f"msg_{self.call_id}", "type": "message", "status": "completed"}
         return own | {"content": [part], "role": "assistant"}
 

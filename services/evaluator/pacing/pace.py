@@ -99,6 +99,11 @@ class Paces:
         pace = self.whole if whole else self._models.setdefault(model, Pace(self._concurrency))
         pace.pause(delay_s, now)
 
+    def limited_s(self, model: str, now: float) -> float:
+        """Seconds until the model may be called after a refusal; 0 when it may."""
+        pace = self._models.get(model)
+        return max(self.whole.limited_s(now), 0.0 if pace is None else pace.limited_s(now))
+
     def room(self, model: str, busy: int, now: float) -> int:
         """Calls of the model that may go out in addition to `busy` others, under way or before another try."""
         pace = self._models.get(model)

@@ -49,7 +49,7 @@ def _sentence(error: Exception) -> str:
 
 def _param(error: Exception) -> str | None:
     if isinstance(error, FieldErrors):
-        return error.problems[0][0]
+        return error.problems[0][0] or None
     if isinstance(error, InvalidRequestError):
         return error.field or None
     return None

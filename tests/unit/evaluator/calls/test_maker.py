@@ -1,0 +1,240 @@
+"""Calls at an endpoint whose provider answers at once: metering, rate limits, and clients that leave at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from services.bus import Outbox
+from services.evaluator.calls.maker import CallMaker
+from services.evaluator.endpoint_worker import EndpointWorker
+from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.items.task import Response
+from services.evaluator.providers.openai.relay import Relay, Relayed
+from services.evaluator.providers.protocol.provider import ProviderError, Request
+from services.evaluator.providers.protocol.transport import Reply
+from services.evaluator.settings import Settings
+from tests.waiting import until
+from touchstone.v1.call_pb2 import Call
+
+HELLO = [{"role": "user", "content": "hello"}]
+WHOLE = Response("HELLO", finish_reason="stop", input_tokens=3, output_tokens=5, cost_usd=0.5)
+SLOW = ProviderError("Slow down.", rate_limited=True, retryable=True, retry_after_s=30.0)
+
+
+class Usage:
+    """The part of the bus that a meter needs."""
+
+    def __init__(self) -> None:
+        self.told: list[Call] = []
+
+    async def publish_usage(self, call: Call) -> None:
+        held = Call()
+        held.CopyFrom(call)
+        await asyncio.sleep(0)
+        self.told.append(held)
+
+    @property
+    def ends(self) -> list[Call]:
+        return [call for call in self.told if call.outcome != Call.OUTCOME_UNSPECIFIED]
+
+
+class Asked:
+    """A provider of another protocol. It raises `error`, if there is one."""
+
+    error: ProviderError | None = None
+
+    async def generate(self, request: Request) -> Response:
+        for piece in ("HEL", "LO") if request.heard else ():
+            assert request.heard
+            await request.heard({"message": {"content": piece}})
+            await asyncio.sleep(0)
+        if self.error:
+            raise self.error
+        return WHOLE
+
+
+class Relaying:
+    """A server of OpenAI's protocol that gives the same reply to all."""
+
+    def __init__(self, status: int, body: Any) -> None:
+        self.reply = Reply(status, {}, body, json.dumps(body), 1.0)
+        self.paths: list[str] = []
+
+    async def relay(self, relay: Relay) -> Relayed:
+        self.paths.append(relay.wire.path)
+        return Relayed(self.reply, None, relay.model)
+
+    async def generate(self, request: Request) -> Response:
+        return WHOLE
+
+
+def all_free(world: World) -> bool:
+    return not world.worker.slots_busy
+
+
+class World:
+    """One endpoint and what its calls are answered. Calls are made by `provider`."""
+
+    def __init__(self, provider: Any, kind: str = "ollama") -> None:
+        self.usage = Usage()
+        nothing = cast(Any, None)
+        endpoint = Endpoint("local", kind, "http://127.0.0.1:9", concurrency=2)
+        self.worker = EndpointWorker(
+            endpoint, provider, cast(Any, self.usage), nothing, nothing, nothing, Settings("e", "")
+        )
+        self.maker = CallMaker(cast(Any, self.usage), self.worker, "e")
+
+    def call(self, outbox: Outbox, api: Call.Api = Call.API_CHAT, model: str = "m", **body: Any) -> Any:
+        made = Call(call_id="1", owner="ann", endpoint="local", model=model, api=api, stream=body.get("stream", False))
+        return self.maker.make(made, json.dumps({"model": model, **body}).encode(), outbox)
+
+    async def answer(self, api: Call.Api = Call.API_CHAT, **body: Any) -> tuple[int, Any]:
+        """Status and body of an answer that is not streamed."""
+        outbox = Outbox()
+        await self.call(outbox, api, **({"messages": HELLO} if api == Call.API_CHAT else {}) | body)
+        status = json.loads((await outbox.take())[1])["status"]
+        return status, json.loads((await outbox.take())[1])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_leaves_at_any_moment_leaves_one_end_and_no_slot(stream: bool) -> None:
+    outcomes = set()
+    for steps in itertools.count():
+        world = World(Asked())
+        making = asyncio.create_task(world.call(Outbox(), messages=HELLO, stream=stream))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if whole := making.done():
+            await making
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
+        await world.maker.stored()
+        await until(partial(all_free, world))
+        begun = [call for call in world.usage.told if call not in world.usage.ends]
+        assert len(world.usage.ends) == bool(steps), "a task that is cancelled before it starts makes no call"
+        if steps:
+            (end,) = world.usage.ends
+            assert len(begun) <= 1
+            assert end.HasField("output_tokens") == (end.outcome == Call.OUTCOME_ANSWERED)
+            outcomes.add(end.outcome)
+        if whole:
+            break
+    assert outcomes == {Call.OUTCOME_CANCELLED, Call.OUTCOME_ANSWERED}
+
+
+async def test_an_answer_that_its_client_does_not_take_is_metered_with_what_it_took() -> None:
+    class Long(Asked):
+        async def generate(self, request: Request) -> Response:
+            return Response("x" * 2_000_000, input_tokens=3, output_tokens=7)
+
+    world = World(Long())
+    outbox = Outbox()
+    making = asyncio.create_task(world.call(outbox, messages=HELLO))
+    await until(lambda: outbox.started)  # It now waits for room, as nobody takes the answer.
+    assert not making.done()
+    making.cancel()
+    await asyncio.gather(making, return_exceptions=True)
+    await world.maker.stored()
+    (end,) = world.usage.ends
+    assert (end.outcome, end.output_tokens) == (Call.OUTCOME_CANCELLED, 7)
+
+
+async def test_a_rate_limit_slows_the_calls_of_jobs_and_answers_speed_them_up() -> None:
+    provider = Asked()
+    world = World(provider)
+    paces = world.worker.paces
+    provider.error = SLOW
+    status, body = await world.answer()
+    assert (status, body["error"]["type"]) == (429, "rate_limit_error")
+    pace = paces.of("m")
+    assert pace is not None
+    assert pace.slots == 1
+    assert 29 < paces.limited_s("m", asyncio.get_running_loop().time()) < 31
+    assert paces.of("other") is None
+    provider.error = ProviderError("Slow down.", rate_limited=True, retryable=True, retry_after_s=0.0)
+    assert (await world.answer(model="other"))[0] == 429
+    assert paces.of("other") is not None
+    provider.error = None
+    assert (await world.answer(model="other"))[0] == 200
+    assert paces.of("other") is None
+
+
+async def test_calls_of_a_model_that_must_wait_do_not_hold_others_back() -> None:
+    world = World(Asked())
+    now = asyncio.get_running_loop().time()
+    world.worker.paces.pause("m", 30, now, whole=False)
+    waiting = asyncio.create_task(world.call(Outbox(), messages=HELLO))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        assert (await world.answer(model="other"))[0] == 200
+    assert not waiting.done()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await world.maker.stored()
+
+
+async def test_during_a_long_pause_a_call_is_refused_at_once() -> None:
+    world = World(Asked())
+    world.worker.paces.pause("m", 90, asyncio.get_running_loop().time(), whole=True)
+    status, body = await world.answer()
+    assert (status, body["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert "Try again in 90 s." in body["error"]["message"]
+    assert [call.status for call in world.usage.told] == [429]
+
+
+@pytest.mark.parametrize("body", [{}, {"choices": None}, [], {"output": []}])
+async def test_what_is_no_answer_is_not_passed_on_as_one(body: Any) -> None:
+    status, told = await World(Relaying(200, body), "openai").answer()
+    assert (status, told["error"]["type"]) == (502, "server_error")
+
+
+async def test_numbers_that_are_not_json_become_null() -> None:
+    status, told = await World(Relaying(200, {"choices": [], "score": float("nan")}), "openai").answer()
+    assert (status, told) == (200, {"choices": [], "score": None})
+
+
+async def test_a_response_that_the_server_does_not_keep_is_not_found() -> None:
+    error = {"message": "Response with id 'resp_9' not found.", "type": "invalid_request_error", "code": 404}
+    provider = Relaying(404, {"error": error})
+    world = World(provider, "vllm")
+    status, told = await world.answer(Call.API_RESPONSES, input="hi", previous_response_id="resp_9")
+    assert (status, told["error"]["message"]) == (404, "Response with id 'resp_9' not found")
+    provider.reply = Reply(404, {}, {"detail": "Not Found"}, "", 1.0)
+    status, told = await world.answer(Call.API_RESPONSES, input="hi", previous_response_id="resp_9")
+    assert (status, told["error"]["param"]) == (400, "previous_response_id")
+    assert (await world.answer(Call.API_RESPONSES, input="hi"))[0] == 200
+    assert provider.paths == ["/responses"] * 2, "a server without the path is not asked again"
+
+
+@pytest.mark.parametrize(
+    ("api", "body", "param"),
+    [
+        (Call.API_RESPONSES, {"input": "a", "max_output_tokens": -1}, "max_output_tokens"),
+        (Call.API_RESPONSES, {"input": "a", "reasoning": {"effort": "wild"}}, "reasoning.effort"),
+        (Call.API_RESPONSES, {"input": "a", "text": {"verbosity": 7}}, "text.verbosity"),
+        (Call.API_RESPONSES, {"input": "a", "text": {"format": {"type": "xml"}}}, "text.format"),
+        (Call.API_RESPONSES, {"input": [{"role": "judge", "content": "a"}]}, "input"),
+        (Call.API_RESPONSES, {"input": "a", "max_tool_calls": 3}, "max_tool_calls"),
+        (Call.API_CHAT, {"messages": HELLO, "max_completion_tokens": -1}, "max_completion_tokens"),
+        (Call.API_CHAT, {"messages": HELLO, "max_tokens": -1}, "max_tokens"),
+        (Call.API_CHAT, {"messages": HELLO, "prediction": {"type": "content"}}, "prediction"),
+    ],
+)
+async def test_a_refused_field_has_the_name_that_its_sender_used(
+    api: Call.Api, body: dict[str, Any], param: str
+) -> None:
+    status, told = await World(Asked()).answer(api, **body)
+    assert (status, told["error"]["param"]) == (400, param), told
+    other = {"max_output_tokens": "max_completion_tokens", "reasoning.effort": "reasoning_effort"}.get(param, "\0")
+    assert other not in told["error"]["message"]
+
+
+async def test_an_answer_with_reasoning_may_be_sent_back() -> None:
+    again = [*HELLO, {"role": "assistant", "content": "Hi", "reasoning": "Greet.", "refusal": None}, *HELLO]
+    assert (await World(Asked()).answer(messages=again))[0] == 200
