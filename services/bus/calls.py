@@ -2,8 +2,9 @@
 
 The gateway asks at the endpoint's subject, and one of its evaluators answers with a private subject. The gateway sends
 the body there in pieces, then asks for the answer, piece by piece. So an answer does not come faster than it is taken,
-and never fills the memory of either side. While there is nothing to give, the evaluator says so every few seconds:
-either side soon notices that the other is gone. Nothing is stored or sent twice, as each call may be charged.
+and never fills the memory of either side. While there is nothing to give, the evaluator says so every few seconds, and
+the gateway says that it is there: either side soon notices that the other is gone. Nothing is stored or sent twice, as
+each call may be charged.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _HELD_BYTES = 256 * 1024
 _SESSION, _PART, _KIND = "Touchstone-Session", "Touchstone-Part", "Touchstone-Kind"
 _MORE, _LAST = "more", "last"
 _BUSY, _HEAD, _PIECE, _END, _WAIT = "busy", "head", "piece", "end", "wait"
-_STOP = b"stop"
+_STOP, _HERE = b"stop", b"here"
+_HERE_S = 3.0
+"""How often the gateway says that it is there: its client may take no piece for long."""
 
 _tasks: set[asyncio.Task[Any]] = set()
 
@@ -66,6 +69,7 @@ async def make_call(bus: Bus, call: call_pb2.Call, body: bytes) -> AsyncGenerato
     if headers.get(_KIND) == _BUSY:
         raise LimitReachedError(accepted.data.decode(), 5)
     session = headers[_SESSION]
+    staying = asyncio.create_task(_stay(bus, session))
     try:
         for start in range(0, max(1, len(body)), PIECE_BYTES):
             piece = body[start : start + PIECE_BYTES]
@@ -77,8 +81,9 @@ async def make_call(bus: Bus, call: call_pb2.Call, body: bytes) -> AsyncGenerato
         told = json.loads(head.data)
         yield CallAnswer(told["status"], told["headers"], _pieces(bus, session))
     finally:
+        staying.cancel()
         # In another task: the caller may be in the middle of being cancelled.
-        _apart(_tell_stop(bus, session))
+        _apart(_say(bus, session, _STOP))
 
 
 _GONE = "The evaluator that makes the call does not answer any more. The call may be charged. Send it again."
@@ -116,9 +121,15 @@ async def _asked(
         raise UnavailableError(_GONE) from error
 
 
-async def _tell_stop(bus: Bus, session: str) -> None:
+async def _say(bus: Bus, session: str, what: bytes) -> None:
     with suppress(nats.errors.Error, OSError):
-        await bus.client.publish(session, _STOP)
+        await bus.client.publish(session, what)
+
+
+async def _stay(bus: Bus, session: str) -> None:
+    while True:
+        await asyncio.sleep(_HERE_S)
+        await _say(bus, session, _HERE)
 
 
 def _apart(work: Any) -> None:
@@ -290,12 +301,15 @@ async def serve_calls(sessions: CallSessions, endpoints: Collection[str]) -> Non
 
 
 async def _received(subscription: Subscription, timeout_s: float) -> Msg | None:
-    """None when the caller stops, or says nothing for long."""
+    """What the caller asks for. None when it stops, is gone, or asks for nothing for `timeout_s`."""
     try:
-        msg = await subscription.next_msg(timeout=timeout_s)
+        async with asyncio.timeout(timeout_s):
+            while not (msg := await subscription.next_msg(timeout=_ANSWER_S)).reply:
+                if msg.data == _STOP:
+                    return None
     except (nats.errors.Error, TimeoutError):
         return None
-    return None if msg.data == _STOP and not msg.reply else msg
+    return msg
 
 
 async def _answer(bus: Bus, request: Msg, data: bytes, headers: dict[str, str]) -> None:

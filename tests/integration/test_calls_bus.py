@@ -90,6 +90,31 @@ async def test_a_caller_that_leaves_ends_the_work(nats: NatsServer) -> None:
         assert ended.is_set()
 
 
+async def test_a_gateway_that_goes_is_noticed_and_a_slow_client_is_not_cut_off(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "_ANSWER_S", 2.0)
+    monkeypatch.setattr(calls, "_HERE_S", 0.2)
+    ended = asyncio.Event()
+
+    async def long(call: Call, body: bytes, outbox: bus.Outbox) -> None:
+        outbox.begin(200, {})
+        try:
+            await outbox.write(b"x" * MOST)
+        finally:
+            ended.set()
+
+    async with both(nats, long) as (asking, _), bus.make_call(asking, CALL, b"") as answer:
+        await anext(answer.pieces)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3):  # The client reads nothing for longer than an answer may take.
+                await ended.wait()
+        await anext(answer.pieces)
+        await asking.close()
+        async with asyncio.timeout(20):
+            await ended.wait()
+
+
 async def test_an_evaluator_that_goes_is_noticed(nats: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "_ANSWER_S", 3.0)
 
