@@ -6,11 +6,12 @@ _SHOWN = 60
 
 
 class WrongRowError(Exception):
-    """The row is invalid. `reason` says what is wrong and what to do."""
+    """The row is invalid. `reason` says what is wrong and what to do; `field` is the field at fault, or empty."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, field: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.field = field
 
 
 class RefusedError(Exception):

@@ -44,7 +44,7 @@ def ask_for(row: DatasetRow, fields: Mapping[str, Any]) -> None:
         elif name == "stop":
             row.stop.extend(_stops(value))
         elif name in _REFUSED:
-            _REFUSED[name](value)
+            _REFUSED[name](name, value)
         else:
             extra[name] = value
     if extra.keys() & further_fields.OF_TOOLS:
@@ -118,36 +118,36 @@ def _settle_tools(extra: dict[str, Any]) -> None:
 # -- what is not asked ---------------------------------------------------------------------------------------------
 
 
-def _stream(value: Any) -> None:
+def _stream(_name: str, value: Any) -> None:
     if value is not False:
         raise WrongRowError('"stream" is set by the job, not by a row. Leave it out.')
 
 
-def _stream_options(value: Any) -> None:
+def _stream_options(_name: str, value: Any) -> None:
     raise WrongRowError('"stream_options" is set by the job, not by a row. Leave it out.')
 
 
-def _choices(value: Any) -> None:
+def _choices(_name: str, value: Any) -> None:
     if value != 1 or isinstance(value, bool):
         raise WrongRowError('"n" must be 1: each row gets one answer. Leave it out.')
 
 
-def _functions(value: Any) -> None:
+def _functions(name: str, value: Any) -> None:
     if value not in ([], {}, "none"):
-        raise WrongRowError('The request has functions in an old form. Write them as "tools".')
+        raise WrongRowError('The request has functions in an old form. Write them as "tools".', name)
 
 
-def _search(value: Any) -> None:
+def _search(_name: str, value: Any) -> None:
     if value != {}:
         raise WrongRowError("The request asks the provider to search the web. Leave web_search_options out.")
 
 
-def _speech(value: Any) -> None:
+def _speech(name: str, value: Any) -> None:
     if value != ["text"]:
-        raise WrongRowError("The request asks for more than text. Leave out modalities and audio.")
+        raise WrongRowError("The request asks for more than text. Leave out modalities and audio.", name)
 
 
-_REFUSED: dict[str, Callable[[Any], None]] = {
+_REFUSED: dict[str, Callable[[str, Any], None]] = {
     "stream": _stream,
     "stream_options": _stream_options,
     "n": _choices,

@@ -31,6 +31,14 @@ UNSENT = frozenset(
 _REASONING = "reasoning"
 _AS_THEY_ARE = "http"
 """The kind whose requests take further fields as they are; so may kinds of plug-ins."""
+_USUAL: Mapping[str, Any] = {
+    "frequency_penalty": 0,
+    "presence_penalty": 0,
+    "logit_bias": {},
+    "logprobs": False,
+    "parallel_tool_calls": True,
+    "verbosity": "medium",
+}
 _FURTHER: Mapping[str, frozenset[str]] = {"grok": frozenset(("reasoning_effort",))}
 _FINISHES = {
     **dict.fromkeys(("", "stop", "end_turn", "stop_sequence", "STOP", "completed", "eos"), "stop"),
@@ -52,7 +60,12 @@ def read(body: Mapping[str, Any], kind: str) -> Asked:
     """Raises RefusedCallError for what an endpoint of this kind cannot be asked."""
     if (count := body.get("n")) not in (None, 1):
         raise wrong(f"n must be 1 at an endpoint of kind {kind}; it is {count}. Send the request again instead.", "n")
-    fields = {name: value for name, value in body.items() if name not in UNSENT and value is not None}
+    own_form = kind in LABELS and kind != _AS_THEY_ARE
+    fields = {
+        name: value
+        for name, value in body.items()
+        if name not in UNSENT and value is not None and not (own_form and _says_nothing(name, value))
+    }
     for name in fields:
         if not sampling.is_field(name):
             raise wrong(f"{name} cannot be sent to an endpoint of kind {kind}. Leave it out.", name)
@@ -64,13 +77,18 @@ def read(body: Mapping[str, Any], kind: str) -> Asked:
     try:
         sampling.ask_for(row, fields)
     except WrongRowError as error:
-        raise wrong(error.reason, named(error.reason, fields)) from None
+        raise wrong(error.reason, error.field or named(error.reason, fields)) from None
     extra = further_fields.fields(row.sampling)
-    if kind in LABELS and kind != _AS_THEY_ARE:
+    if own_form:
         common_form.take(extra)
         for name in extra.keys() - _FURTHER.get(kind, frozenset()):
             raise wrong(f"{name} cannot be sent to an endpoint of kind {kind}. Leave it out.", name)
     return Asked(rows.item(0, row, (), None), row.sampling)
+
+
+def _says_nothing(name: str, value: Any) -> bool:
+    """Whether the field asks for what is done without it, as programs write that send every field."""
+    return name in _USUAL and value == _USUAL[name] and isinstance(value, bool) == isinstance(_USUAL[name], bool)
 
 
 def _without_reasoning(asked: Any) -> Any:

@@ -201,7 +201,7 @@ class CallMaker:
             return
         if reply.status != 200:
             raise of_reply(self._endpoint, reply, call.model, chosen.path, asked)
-        if relayed.response is None and (call.stream or not _is_answer(reply.body, call.api)):
+        if relayed.response is None and (call.stream or not _is_answer(reply.body, asked)):
             words = without_address(self._endpoint, reply.error_text)
             said = f": {words}" if words else ""
             raise RefusedCallError(502, f"{self._endpoint.name} failed while answering{said}. Send the request again.")
@@ -264,6 +264,6 @@ def _writer(call: Call, asked: Mapping[str, Any]) -> Writer:
     return chat_form.Completion(number, call.model, call.started_at.seconds, with_usage)
 
 
-def _is_answer(body: Any, api: Call.Api) -> bool:
-    held = "choices" if api == Call.API_CHAT else "output"
+def _is_answer(body: Any, asked: Mapping[str, Any]) -> bool:
+    held = "choices" if "messages" in asked else "output"
     return isinstance(body, dict) and not body.get("error") and isinstance(body.get(held), list)

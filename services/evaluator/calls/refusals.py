@@ -31,6 +31,11 @@ _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "messages": ("input",),
 }
 """Names that a message may have for a field, and those by which its sender may know it."""
+_MEANT: Mapping[str, tuple[str, ...]] = {
+    "log-probabilities": ("logprobs", "top_logprobs", "include"),
+    "image": ("messages", "input"),
+}
+"""Words of messages that name no field, and the fields that they are about."""
 _NOT_NAMED = frozenset(("model", "messages", "input", "stream"))
 
 
@@ -152,5 +157,8 @@ def in_callers_words(refusal: RefusedCallError, asked: Mapping[str, Any]) -> Ref
         if param == theirs or (not param and re.search(pattern, message)):
             param = used
         message = re.sub(pattern, used, message)
+    for words, names in _MEANT.items():
+        if not param and words in message:
+            param = next((name for name in names if name in asked), "")
     refusal.param, refusal.message = param, message
     return refusal

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -22,6 +24,7 @@ from services.evaluator.settings import Settings
 from tests.waiting import until
 from touchstone.v1.call_pb2 import Call
 
+GUIDE = Path(__file__).parents[4] / "docs/api.md"
 HELLO = [{"role": "user", "content": "hello"}]
 WHOLE = Response("HELLO", finish_reason="stop", input_tokens=3, output_tokens=5, cost_usd=0.5)
 SLOW = ProviderError("Slow down.", rate_limited=True, retryable=True, retry_after_s=30.0)
@@ -48,8 +51,10 @@ class Asked:
     """A provider of another protocol. It raises `error`, if there is one."""
 
     error: ProviderError | None = None
+    sent: Request | None = None
 
     async def generate(self, request: Request) -> Response:
+        self.sent = request
         for piece in ("HEL", "LO") if request.heard else ():
             assert request.heard
             await request.heard({"message": {"content": piece}})
@@ -238,3 +243,89 @@ async def test_a_refused_field_has_the_name_that_its_sender_used(
 async def test_an_answer_with_reasoning_may_be_sent_back() -> None:
     again = [*HELLO, {"role": "assistant", "content": "Hi", "reasoning": "Greet.", "refusal": None}, *HELLO]
     assert (await World(Asked()).answer(messages=again))[0] == 200
+
+
+# -- every field of OpenAI's clients ------------------------------------------------------------------------------
+
+FUNCTION = {"name": "f", "parameters": {"type": "object"}}
+TOOLS = [{"type": "function", "function": FUNCTION}]
+VALUES: dict[str, Any] = {
+    "audio": {"voice": "a"}, "background": True, "context_management": [{"type": "compaction"}], "conversation": "c",
+    "frequency_penalty": 0.5, "function_call": "auto", "functions": [FUNCTION], "include": ["web_search_call.results"],
+    "instructions": "Be brief.", "logit_bias": {"1": 2}, "logprobs": True, "max_completion_tokens": 5, "max_tokens": 5,
+    "max_output_tokens": 5, "max_tool_calls": 2, "metadata": {"a": "b"}, "modalities": ["text", "audio"],
+    "moderation": {"a": 1}, "n": 2, "parallel_tool_calls": False, "prediction": {"type": "content", "content": "x"},
+    "presence_penalty": 0.5, "previous_response_id": "resp_1", "prompt": {"id": "p"}, "prompt_cache_key": "k",
+    "prompt_cache_options": {"a": 1}, "prompt_cache_retention": "24h", "reasoning": {"effort": "low"},
+    "reasoning_effort": "low", "response_format": {"type": "json_object"}, "safety_identifier": "u", "seed": 7,
+    "service_tier": "flex", "stop": ["a"], "store": True, "stream_options": {"include_usage": True}, "temperature": 0.3,
+    "text": {"format": {"type": "json_object"}}, "tool_choice": "auto", "tools": TOOLS, "top_logprobs": 2, "top_p": 0.5,
+    "truncation": "auto", "user": "u", "verbosity": "low", "web_search_options": {"a": 1}, "access_programs": ["a"],
+    "image": {"a": 1},
+}  # fmt: skip
+APIS: list[tuple[Call.Api, str, Any]] = [(Call.API_CHAT, "messages", HELLO), (Call.API_RESPONSES, "input", "hello")]
+
+
+def documented(api: Call.Api) -> dict[str, str]:
+    """What docs/api.md says becomes of each field at another provider."""
+    column = 1 if api == Call.API_CHAT else 2
+    rows = re.findall(
+        r"(?m)^\| (works where the kind has it|no effect|refused) \| (.*?) \| (.*?) \|$", GUIDE.read_text()
+    )
+    assert len(rows) == 3
+    return {name: row[0].partition(" ")[0] for row in rows for name in re.findall(r"`(\w+)`", row[column])}
+
+
+def test_the_guide_says_what_becomes_of_every_field_of_openais_client() -> None:
+    from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+    from openai.types.responses.response_create_params import ResponseCreateParamsBase
+
+    own = {"model", "messages", "input", "stream"}
+    assert documented(Call.API_CHAT).keys() == CompletionCreateParamsBase.__annotations__.keys() - own
+    assert documented(Call.API_RESPONSES).keys() == ResponseCreateParamsBase.__annotations__.keys() - own
+
+
+@pytest.mark.parametrize(("api", "required", "asked"), APIS)
+async def test_every_field_works_has_no_effect_or_is_refused_as_the_guide_says(
+    api: Call.Api, required: str, asked: Any
+) -> None:
+    tools = TOOLS if api == Call.API_CHAT else [{"type": "function", **FUNCTION}]
+    with_tools = {"tools": tools}
+    needs: dict[str, Any] = {"tool_choice": with_tools, "parallel_tool_calls": with_tools}
+    if api == Call.API_CHAT:
+        needs["top_logprobs"] = {"logprobs": True}
+
+    async def sent(kind: str, **fields: Any) -> tuple[int, Any, str]:
+        provider = Asked()
+        status, told = await World(provider, kind).answer(api, **{required: asked} | fields)
+        request = provider.sent
+        return status, told, repr((request.sampling, request.item)) if request else ""
+
+    for name, becomes in documented(api).items():
+        base = needs.get(name, {})
+        value = tools if name == "tools" else VALUES[name]
+        ends = set()
+        for kind in ("http", "anthropic", "ollama", "gemini"):
+            status, told, made = await sent(kind, **base, **{name: value})
+            if status == 200:
+                ends.add("works" if made != (await sent(kind, **base))[2] else "no")
+            else:
+                assert status == 400, told
+                assert told["error"]["param"].partition(".")[0] in (name, *base)
+                ends.add("refused")
+        assert ends - ({"refused"} if becomes == "works" else set()) == {becomes}, name
+
+
+async def test_fields_that_ask_for_what_is_usual_are_taken() -> None:
+    usual = {
+        "n": 1,
+        "frequency_penalty": 0,
+        "presence_penalty": 0.0,
+        "logit_bias": {},
+        "logprobs": False,
+        "tools": TOOLS,
+    }
+    usual |= {"parallel_tool_calls": True, "verbosity": "medium", "response_format": {"type": "text"}, "user": None}
+    for kind in ("ollama", "gemini", "anthropic", "grok"):
+        status, told = await World(Asked(), kind).answer(Call.API_CHAT, messages=HELLO, **usual)
+        assert status == 200, (kind, told)
