@@ -39,7 +39,7 @@ KINDS = ("gpt@local", "claude", "llama", "gemini-x", "grok-4")
 def upper(prompt: str) -> str | Fault:
     faults = {
         "wrong key": Fault("401", message=f"Incorrect API key provided: {KEY}"),
-        "too fast": Fault("429", retry_after="7", message="Slow down."),
+        "too fast": Fault("429", retry_after="2", message="Slow down."),
         "no such field": Fault("400", message="Unknown parameter: 'foo'.", code="unknown_parameter"),
         "broken": Fault("broken"),
         "down": Fault("500"),
@@ -189,6 +189,12 @@ def test_tools_are_called_in_openais_form(client: openai.OpenAI, model: str) -> 
     assert call.type == "function"
     assert call.function.name == "weather"
     assert json.loads(call.function.arguments)["city"] == "Rom"
+    again: list[Any] = [
+        *HELLO,
+        answer.choices[0].message,
+        {"role": "tool", "tool_call_id": call.id, "content": "sunny"},
+    ]
+    assert client.chat.completions.create(model=model, messages=again, tools=[tool]).choices[0].finish_reason == "stop"
     flat: Any = {"type": "function", **function}
     response = client.responses.create(model=model, input="hello there", tools=[flat])
     assert [item.type for item in response.output] == ["function_call"]
@@ -233,7 +239,7 @@ def test_a_failure_of_the_provider_has_a_fitting_status_and_leaks_nothing(
     assert KEY not in error.response.text
     assert str(servers["local"].port) not in error.response.text
     if prompt == "too fast":
-        assert error.response.headers["retry-after"] == "7"
+        assert error.response.headers["retry-after"] == "2"
     if prompt == "no such field":
         assert error.code == "unknown_parameter"
     call = metered(stack, error.response.headers["x-request-id"])
@@ -331,6 +337,91 @@ def test_the_javascript_client_calls_every_kind(stack: Stack, javascript: Path, 
     assert seen["response"] == {"text": seen["chat"]["content"], "status": "completed"}
     assert seen["events"] == {"deltas": "HELLO THERE", "text": "HELLO THERE"}
     assert seen["wrong"] == ["NotFoundError", 404]
+
+
+def test_a_schema_is_parsed_and_helpers_work(client: openai.OpenAI) -> None:
+    from pydantic import BaseModel
+
+    class Loud(BaseModel):
+        A: int
+
+    parsed = client.chat.completions.parse(
+        model="gpt@local", messages=[{"role": "user", "content": '{"A": 7}'}], response_format=Loud
+    )
+    assert parsed.choices[0].message.parsed == Loud(A=7)
+    with client.chat.completions.stream(model="claude", messages=HELLO) as stream:
+        kinds = {event.type for event in stream}
+        assert stream.get_final_completion().choices[0].message.content == "HELLO THERE"
+    assert {"chunk", "content.delta", "content.done"} <= kinds
+
+
+PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="  # noqa: E501
+
+
+@pytest.mark.parametrize("model", KINDS)
+def test_a_request_with_usual_fields_in_any_order_is_answered(client: openai.OpenAI, model: str) -> None:
+    picture: Any = {"type": "image_url", "image_url": {"url": PNG}}
+    messages: list[Any] = [
+        {"role": "developer", "content": "Be loud."},
+        {"content": [{"text": "hello there", "type": "text"}, picture], "role": "user"},
+    ]
+    answer = client.chat.completions.create(
+        messages=messages, metadata={"a": "b"}, store=True, user="u", max_tokens=50, stop=["#"], model=model, n=1
+    )
+    assert "HELLO THERE" in str(answer.choices[0].message.content)
+    answer.choices[0].message.content = "Hi"
+    again: list[Any] = [*HELLO, answer.choices[0].message, *HELLO]
+    assert client.chat.completions.create(model=model, messages=again).choices[0].message.content
+
+
+@pytest.mark.parametrize("model", KINDS)
+def test_a_conversation_with_a_tool_goes_on_in_responses(client: openai.OpenAI, model: str) -> None:
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tools: list[Any] = [{"type": "function", "name": "weather", "parameters": parameters, "strict": None}]
+    asked: list[Any] = [{"role": "user", "content": "hello there"}]
+    first = client.responses.create(
+        model=model, input=asked, tools=tools, store=False, include=["reasoning.encrypted_content"],
+        truncation="disabled", parallel_tool_calls=True, metadata={"a": "b"}, instructions="Be brief.",
+    )  # fmt: skip
+    (call,) = [item for item in first.output if item.type == "function_call"]
+    asked += first.output
+    asked.append({"type": "function_call_output", "call_id": call.call_id, "output": "sunny"})
+    assert client.responses.create(model=model, input=asked, tools=tools).status == "completed"
+
+
+def test_what_needs_kept_responses_is_refused(client: openai.OpenAI) -> None:
+    import openai
+
+    for fields in ({"previous_response_id": "resp_1"}, {"background": True}, {"conversation": "conv_1"}):
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.responses.create(model="claude", input="hello", **fields)  # type: ignore[call-overload]
+        assert caught.value.param == next(iter(fields))
+    with pytest.raises(openai.NotFoundError, match="does not exist"):
+        client.responses.retrieve("resp_1")
+    with pytest.raises(openai.NotFoundError, match="/v1/chat/completions"):
+        client.completions.create(model="gpt@local", prompt="a")
+    with pytest.raises(openai.NotFoundError):
+        client.embeddings.create(model="gpt@local", input="a")
+
+
+def test_raw_and_streamed_http_answers_and_timeouts_work(client: openai.OpenAI, stack: Stack) -> None:
+    import openai
+
+    raw = client.chat.completions.with_raw_response.create(model="claude", messages=HELLO)
+    assert raw.status_code == 200
+    assert raw.parse()._request_id == raw.headers["x-request-id"]
+    with client.responses.with_streaming_response.create(model="claude", input="hello there") as streamed:
+        assert json.loads(b"".join(streamed.iter_bytes()))["object"] == "response"
+    hang: list[Any] = [{"role": "user", "content": "hang"}]
+    with pytest.raises(openai.APITimeoutError):
+        client.with_options(timeout=1, max_retries=0).chat.completions.create(model="claude", messages=hang)
+    until(lambda: any(call["status"] == 499 for call in stack.get("/calls", model="claude", limit=3)["calls"]))
+
+
+def test_the_client_tries_again_after_a_rate_limit(client: openai.OpenAI, servers: dict[str, Any]) -> None:
+    servers["second"].behaviour.faults.append(Fault("429", retry_after="1", message="Slow down."))
+    answer = client.with_options(max_retries=2).chat.completions.create(model="gpt@second", messages=HELLO)
+    assert answer.choices[0].message.content == "HELLO THERE"
 
 
 def test_usage_sums_the_calls(client: openai.OpenAI, stack: Stack) -> None:

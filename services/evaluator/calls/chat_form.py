@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from services import further_fields
@@ -16,6 +16,7 @@ from services.evaluator.items.task import Item, Response
 from services.evaluator.providers.protocol import common_form
 from services.words import chat
 from services.words.endpoints import LABELS
+from touchstone.v1.content_pb2 import ToolCall
 from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.job_pb2 import Sampling
 
@@ -101,6 +102,17 @@ def _without_reasoning(asked: Any) -> Any:
         else message
         for message in asked
     ]
+
+
+def with_ids(response: Response, call_id: str) -> Response:
+    """The answer with an id for each of its tool calls: clients send the ids back, and some providers give none."""
+    if all(call.id for call in response.tool_calls):
+        return response
+    calls = [
+        ToolCall(id=call.id or f"call_{call_id}_{place}", name=call.name, arguments=call.arguments)
+        for place, call in enumerate(response.tool_calls)
+    ]
+    return replace(response, tool_calls=tuple(calls))
 
 
 def finish(response: Response) -> str:

@@ -243,7 +243,7 @@ class CallMaker:
         return lambda: self._ask(request, one, stream)
 
     async def _ask(self, request: Request, one: _One, stream: Streamed) -> None:
-        response = await self._worker.provider.generate(request)
+        response = chat_form.with_ids(await self._worker.provider.generate(request), _number(one.call))
         one.meter.took(response)
         if response.input_truncated and not response.text:
             message = f"The messages are longer than the context of {request.model}. Shorten them."
@@ -255,8 +255,12 @@ class CallMaker:
             await one.outbox.write(chat_form.encode(one.writer.whole(response)))
 
 
+def _number(call: Call) -> str:
+    return call.call_id.replace("-", "")
+
+
 def _writer(call: Call, asked: Mapping[str, Any]) -> Writer:
-    number = call.call_id.replace("-", "")
+    number = _number(call)
     if call.api == Call.API_RESPONSES:
         return responses_form.Written(number, call.model, call.started_at.seconds, asked)
     options = asked.get("stream_options")

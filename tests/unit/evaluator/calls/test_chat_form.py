@@ -131,3 +131,10 @@ def test_the_text_of_an_event_is_found_in_every_form(event: dict[str, Any]) -> N
 @pytest.mark.parametrize("event", [None, [], {}, {"choices": []}, {"message": {"content": None}}, {"candidates": [1]}])
 def test_other_events_bring_no_text(event: Any) -> None:
     assert chat_form.delta_text(event) == ""
+
+
+def test_calls_without_an_id_get_one_that_clients_can_send_back() -> None:
+    given = ToolCall(id="own", name="f", arguments="{}")
+    found = chat_form.with_ids(Response("", tool_calls=(ToolCall(name="f"), given, ToolCall(name="g"))), "9")
+    assert [call.id for call in found.tool_calls] == ["call_9_0", "own", "call_9_2"]
+    assert chat_form.with_ids(found, "9") is found
