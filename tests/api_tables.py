@@ -48,7 +48,7 @@ class Mark(NamedTuple):
 @cache
 def document() -> dict[str, Any]:
     """The OpenAPI document that the gateway serves."""
-    return openapi.document(api.ALL)
+    return openapi.document(api.DOCUMENTED)
 
 
 def schemas() -> dict[str, Schema]:
@@ -136,8 +136,8 @@ def _table(mark: Mark, apart: frozenset[str]) -> Iterator[str]:
 
 
 def _is_request(schema: Schema) -> bool:
-    """Requests refuse members that they do not declare. Answers may get more."""
-    return schema.get("additionalProperties") is False
+    """Requests say whether they may have members that they do not declare. Answers may get more."""
+    return isinstance(schema.get("additionalProperties"), bool)
 
 
 def _members(schema: Schema, path: str, apart: frozenset[str]) -> list[Row]:

@@ -15,7 +15,6 @@ import touchstone_client
 from deploy import command
 from services.gateway.api import routes as rest
 from services.gateway.api.declare.endpoint import Endpoint
-from services.gateway.openai import batches, files, routes
 from services.gateway.pages import routes as pages
 from touchstone.v1 import dataset_service_pb2, results_service_pb2, scheduler_service_pb2
 
@@ -29,7 +28,7 @@ SERVICES: tuple[FileDescriptor, ...] = (
 
 def surface() -> list[str]:
     """Every line, sorted."""
-    endpoints = (*rest.ALL, *files.ENDPOINTS, *batches.ENDPOINTS, *routes.ENDPOINTS)
+    endpoints = rest.DOCUMENTED
     return sorted({*_rest(endpoints), *_pages(), *_rpcs(), *_commands(command.parser()), *_python(), *_settings()})
 
 

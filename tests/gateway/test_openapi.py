@@ -39,7 +39,7 @@ async def test_the_document_is_served_and_names_every_endpoint(gateway: Running,
     assert served == conformance.document() | {"security": []}, "local mode asks for no token"
     assert served["openapi"] == "3.1.0"
     named = {(method.upper(), path) for path, methods in served["paths"].items() for method in methods}
-    assert named == {(endpoint.method, endpoint.route) for endpoint in api.ALL}
+    assert named == {(endpoint.method, endpoint.route) for endpoint in api.DOCUMENTED}
     assert named >= DOCUMENTED
     assert set(served["components"]["securitySchemes"]) == {"bearer", "key"}
 
@@ -88,7 +88,7 @@ def test_every_member_and_parameter_is_described_in_sentences() -> None:
 
 
 def test_operations_have_names_of_their_own_and_links_lead_to_them() -> None:
-    names = [endpoint.name for endpoint in api.ALL]
+    names = [endpoint.name for endpoint in api.DOCUMENTED]
     assert len(set(names)) == len(names)
     run = conformance.document()["paths"][f"{BASE}/run"]["post"]["responses"]["200"]
     assert run["links"]["cancelJob"] == {

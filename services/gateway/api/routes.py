@@ -33,6 +33,7 @@ from services.gateway.api.operations.fleet import ENDPOINTS, EVALUATORS, MODELS,
 from services.gateway.api.operations.schedules import CREATE_SCHEDULE, DELETE_SCHEDULE, SCHEDULES
 from services.gateway.api.operations.set_aside import SET_ASIDE
 from services.gateway.api.operations.webhooks import CREATE_WEBHOOK, DEAD, DELETE_WEBHOOK, REDELIVER, WEBHOOKS
+from services.gateway.openai.routes import LISTED as OPENAI
 
 _ROOTS = ("/api", ADMIN)
 
@@ -93,8 +94,10 @@ _LISTED: tuple[Endpoint, ...] = (
     PILOT,
     ESTIMATE,
 )
-ALL = (*_LISTED, openapi.endpoint(_LISTED))
-"""Every endpoint there is, in the document's order."""
+ALL = (*_LISTED, openapi.endpoint(_LISTED, OPENAI))
+"""Every endpoint of the REST API, in the document's order."""
+DOCUMENTED = (*ALL, *OPENAI)
+"""Every endpoint in the document."""
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.declare.endpoint import OPENAI, Call, Endpoint
 from services.gateway.fields.checks import Check, Field, Problem, integer, one_of, record, text
 from services.gateway.fields.query import Parameter
 from services.gateway.fields.schema import Schema
@@ -43,22 +43,22 @@ _METADATA: Schema = {
 }
 _BODY = record(
     {
-        "input_file_id": Field(text(100), required=True),
-        "endpoint": Field(one_of(objects.CHAT), required=True),
-        "completion_window": Field(one_of(objects.WINDOW), required=True),
+        "input_file_id": Field(text(100), required=True, about="The uploaded file."),
+        "endpoint": Field(one_of(objects.CHAT), required=True, about="The address that the lines are for."),
+        "completion_window": Field(one_of(objects.WINDOW), required=True, about="Always `24h`."),
         "output_expires_after": Field(
             record(
                 {
-                    "anchor": Field(one_of(objects.CREATED), required=True),
-                    "seconds": Field(integer(*EXPIRY_S), required=True),
+                    "anchor": Field(one_of(objects.CREATED), required=True, about="From when it is counted."),
+                    "seconds": Field(integer(*EXPIRY_S), required=True, about="How long the files are kept."),
                 },
                 name="OutputExpiresAfter",
             ),
             about="When the output and error files expire: `seconds` after they are created. Never if absent.",
         ),
-        "metadata": Field(Check(_METADATA, _metadata)),
+        "metadata": Field(Check(_METADATA, _metadata), about="Texts of your own, up to 15."),
         "model": Field(text(400), about="Instead of the model that the file's lines name: model or model@endpoint."),
-        "priority": Field(one_of(*PRIORITIES), about="normal if absent."),
+        "priority": Field(one_of(*PRIORITIES), about="The place in the queue. `normal` if absent."),
     },
     name="BatchRequest",
 )
@@ -166,10 +166,37 @@ _LIST = (
     Parameter("after", text(100), "The id of the last batch of the page before.", ""),
     Parameter("limit", integer(1, 100), "The most objects on the page.", 20),
 )
-BASE = "/v1"
+_PAGE = objects.listing(objects.BATCH, "OpenAIBatchList", paged=True)
 ENDPOINTS = (
-    Endpoint("POST", "/batches", create, "createBatch", "Run a file's requests.", body=_BODY, base=BASE),
-    Endpoint("GET", "/batches", list_batches, "listBatches", "Your batches, newest first.", query=_LIST, base=BASE),
-    Endpoint("GET", "/batches/{batch_id}", retrieve, "getBatch", "One batch.", base=BASE),
-    Endpoint("POST", "/batches/{batch_id}/cancel", cancel, "cancelBatch", "Cancel a batch.", base=BASE),
+    Endpoint(
+        "POST",
+        "/batches",
+        create,
+        "createBatch",
+        "Run a file's requests.",
+        answer=objects.BATCH,
+        body=_BODY,
+        errors=(404, 409),
+        base=OPENAI,
+    ),
+    Endpoint(
+        "GET",
+        "/batches",
+        list_batches,
+        "listBatches",
+        "List your batches, newest first.",
+        answer=_PAGE,
+        query=_LIST,
+        base=OPENAI,
+    ),
+    Endpoint("GET", "/batches/{batch_id}", retrieve, "getBatch", "Get a batch.", answer=objects.BATCH, base=OPENAI),
+    Endpoint(
+        "POST",
+        "/batches/{batch_id}/cancel",
+        cancel,
+        "cancelBatch",
+        "Cancel a batch.",
+        answer=objects.BATCH,
+        base=OPENAI,
+    ),
 )

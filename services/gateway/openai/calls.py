@@ -15,8 +15,21 @@ from starlette.types import Receive, Scope, Send
 
 from services.bus import CallAnswer, make_call
 from services.errors import InvalidRequestError, TouchstoneError, UnavailableError
-from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.declare.endpoint import OPENAI, Call, Endpoint
 from services.gateway.fields.checks import Check, Problem
+from services.gateway.fields.schema import (
+    BOOLEAN,
+    COUNT,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    STRING,
+    Schema,
+    about,
+    array,
+    null,
+    shape,
+)
 from services.gateway.http.middleware import CHAT_CALL, RESPONSE_CALL
 from services.gateway.openai.errors import error_body
 from services.gateway.reads.catalogue import place_of
@@ -24,7 +37,6 @@ from touchstone.v1.call_pb2 import Call as MadeCall
 
 T = TypeVar("T")
 
-BASE = "/v1"
 _EVENTS = "text/event-stream"
 _MOST_NAME = 400
 
@@ -120,7 +132,7 @@ class _Streamed(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-def _judge(required: str) -> Check:
+def _judge(name: str, required: str, schema: Schema, members: Mapping[str, Schema]) -> Check:
     """What is read here. The evaluator, or the provider, checks the other fields."""
 
     def judge(value: object, path: str) -> Iterator[Problem]:
@@ -138,28 +150,104 @@ def _judge(required: str) -> Check:
             kind = "a list" if required == "messages" else "a string or a list"
             yield required, f"{required} must be {kind}."
 
-    return Check({"type": "object", "required": ["model", required]}, judge)
+    properties = {
+        "model": about(STRING, "The model's name, or `model@endpoint`."),
+        required: schema,
+        "stream": about(BOOLEAN, "Whether the answer comes in pieces, as server-sent events."),
+        **members,
+    }
+    described = shape(properties, name=name, optional=("stream", *members))
+    return Check(described | {"additionalProperties": True}, judge)
+
+
+_SAMPLING: Mapping[str, Schema] = {
+    "temperature": about(null(NUMBER), "How random the answer is. The provider's own value if absent."),
+    "top_p": about(null(NUMBER), "The share of likely tokens that are sampled from."),
+    "tools": about(null(array(OBJECT)), "The functions that the model may call."),
+    "tool_choice": about({}, "Which tool is called: `auto`, `none`, `required`, or an object that names one."),
+    "metadata": about(null(OBJECT), "Texts of your own, which only some providers keep."),
+    "user": about(null(STRING), "The end user, for providers that ask for it."),
+}
+_MESSAGES = about(array(OBJECT), "The conversation: objects with `role` and `content`.")
+_INPUT = about({"anyOf": [STRING, array(OBJECT)]}, "A text, or a list of input items.")
+_CHAT = _judge(
+    "ChatCompletionRequest",
+    "messages",
+    _MESSAGES,
+    {
+        "max_completion_tokens": about(null(COUNT), "The most tokens of the answer."),
+        "max_tokens": about(null(COUNT), "The older name of `max_completion_tokens`."),
+        "n": about(null(COUNT), "How many answers, where the provider gives several."),
+        "seed": about(null(INTEGER), "The seed of sampling."),
+        "stop": about({"anyOf": [STRING, array(STRING), {"type": "null"}]}, "Texts that end the answer."),
+        "response_format": about(null(OBJECT), "The form of the answer, such as `json_schema`."),
+        "stream_options": about(null(OBJECT), "With `include_usage`, a last event brings the usage."),
+        **_SAMPLING,
+    },
+)
+_RESPOND = _judge(
+    "ResponseRequest",
+    "input",
+    _INPUT,
+    {
+        "instructions": about(null(STRING), "A system message before the input."),
+        "max_output_tokens": about(null(COUNT), "The most tokens of the answer."),
+        "text": about(null(OBJECT), "The form of the answer: `format` and `verbosity`."),
+        "reasoning": about(null(OBJECT), "How much the model thinks: `effort`."),
+        **_SAMPLING,
+    },
+)
+_COMPLETION = shape(
+    {
+        "id": about(STRING, "The answer's id."),
+        "object": about(STRING, "`chat.completion`, or `chat.completion.chunk` of a piece."),
+        "created": about(COUNT, "When the answer was made, in seconds since 1970."),
+        "model": about(STRING, "The model, as the provider names it."),
+        "choices": about(array(OBJECT), "The answers, each with `message` and `finish_reason`."),
+        "usage": about(null(OBJECT), "What the answer took. Absent if the provider does not count."),
+    },
+    name="ChatCompletion",
+    optional=("usage",),
+)
+_RESPONSE = shape(
+    {
+        "id": about(STRING, "The response's id."),
+        "object": about(STRING, "Always `response`."),
+        "created_at": about(NUMBER, "When the response was made, in seconds since 1970."),
+        "status": about(STRING, "`completed`, or `incomplete` where it was cut."),
+        "model": about(STRING, "The model, as the provider names it."),
+        "output": about(array(OBJECT), "Messages, calls of tools and reasoning."),
+        "usage": about(null(OBJECT), "What the response took. Null if the provider does not count."),
+    },
+    name="ModelResponse",
+    optional=("usage",),
+)
+_ERRORS = (404, 408, 502)
 
 
 ENDPOINTS = (
     Endpoint(
         "POST",
-        CHAT_CALL.removeprefix(BASE),
+        CHAT_CALL.removeprefix(OPENAI),
         chat,
         "createChatCompletion",
         "Answer a list of messages.",
         media=("application/json", _EVENTS),
-        body=_judge("messages"),
-        base=BASE,
+        answer=_COMPLETION,
+        body=_CHAT,
+        errors=_ERRORS,
+        base=OPENAI,
     ),
     Endpoint(
         "POST",
-        RESPONSE_CALL.removeprefix(BASE),
+        RESPONSE_CALL.removeprefix(OPENAI),
         respond,
         "createResponse",
         "Answer an input.",
         media=("application/json", _EVENTS),
-        body=_judge("input"),
-        base=BASE,
+        answer=_RESPONSE,
+        body=_RESPOND,
+        errors=_ERRORS,
+        base=OPENAI,
     ),
 )

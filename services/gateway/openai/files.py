@@ -17,9 +17,10 @@ from starlette.responses import Response, StreamingResponse
 from services import further_fields
 from services.errors import InvalidRequestError, NotFoundError, PermissionDeniedError
 from services.gateway import context
-from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.declare.endpoint import OPENAI, Call, Endpoint
 from services.gateway.fields.checks import integer, one_of, text
 from services.gateway.fields.query import Parameter
+from services.gateway.fields.schema import BOOLEAN, STRING, about, enum, shape
 from services.gateway.http.responses import JSONResponse
 from services.gateway.openai import objects
 from services.gateway.openai.batches import all_batches, request_id
@@ -32,7 +33,6 @@ from services.words.enums import LAST_ASSISTANT
 from services.words.limits import EXPIRY_S
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
 
-BASE = "/v1"
 _FORM = "multipart/form-data"
 _ANCHOR, _SECONDS = "expires_after[anchor]", "expires_after[seconds]"
 _OPENAI_FIELDS = ("purpose", _ANCHOR, _SECONDS)
@@ -269,27 +269,72 @@ _ORDER = Parameter("order", one_of("asc", "desc"), "By the time of creation.", "
 _PURPOSE = Parameter("purpose", one_of("batch", "batch_output"), "Only files of this purpose.", "")
 
 
+_UPLOAD = shape(
+    {
+        "file": about({"type": "string", "format": "binary"}, "The file, as JSONL."),
+        "purpose": about(enum("batch"), "Always `batch`."),
+        _ANCHOR: about(enum(objects.CREATED), "From when the file's life is counted."),
+        _SECONDS: about(integer(*EXPIRY_S).schema, "How long the file is kept, in seconds."),
+        "last_assistant": about(enum(*LAST_ASSISTANT), "What becomes of a last message of the assistant."),
+    },
+    optional=(_ANCHOR, _SECONDS, "last_assistant"),
+)
+_DELETED = shape(
+    {
+        "id": about(STRING, "The file's id."),
+        "object": about(enum("file"), "Always `file`."),
+        "deleted": about(BOOLEAN, "Always true."),
+    },
+    name="OpenAIFileDeleted",
+)
 ENDPOINTS = (
-    Endpoint("POST", "/files", create, "createFile", "Upload a batch file.", base=BASE),
+    Endpoint(
+        "POST",
+        "/files",
+        create,
+        "createFile",
+        "Upload a batch file.",
+        answer=objects.FILE,
+        errors=(409,),
+        reads={_FORM: _UPLOAD},
+        base=OPENAI,
+    ),
     Endpoint(
         "GET",
         "/files",
         list_files,
         "listFiles",
-        "Own files.",
+        "List your files.",
+        answer=objects.listing(objects.FILE, "OpenAIFileList", paged=True),
         query=(
             AFTER,
             Parameter("limit", integer(1, 10_000), "The most objects on the page.", 10_000),
             _ORDER,
             _PURPOSE,
         ),
-        base=BASE,
+        base=OPENAI,
     ),
-    Endpoint("GET", "/files/{file_id}", retrieve, "getFile", "One file.", base=BASE),
+    Endpoint("GET", "/files/{file_id}", retrieve, "getFile", "Get a file.", answer=objects.FILE, base=OPENAI),
     Endpoint(
-        "GET", "/files/{file_id}/content", content, "getFileContent", "The file's content.", streams=True, base=BASE
+        "GET",
+        "/files/{file_id}/content",
+        content,
+        "getFileContent",
+        "Get a file's content.",
+        media=("application/jsonl",),
+        streams=True,
+        base=OPENAI,
     ),
-    Endpoint("DELETE", "/files/{file_id}", delete, "deleteFile", "Delete an uploaded file.", base=BASE),
+    Endpoint(
+        "DELETE",
+        "/files/{file_id}",
+        delete,
+        "deleteFile",
+        "Delete an uploaded file.",
+        answer=_DELETED,
+        errors=(409,),
+        base=OPENAI,
+    ),
 )
 
 

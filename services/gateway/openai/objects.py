@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import InvalidRequestError, NotFoundError
+from services.gateway.fields.schema import BOOLEAN, COUNT, OBJECT, STRING, Schema, about, array, enum, null, shape
 from services.words.jobs import ENDED_EARLY, is_finished
 from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2
 
@@ -56,6 +57,66 @@ class FileId:
     kind: Literal["input", "output", "error"]
     id: str
     """The dataset's or the job's id."""
+
+
+def listing(held: Schema, name: str, *, paged: bool = False) -> Schema:
+    """The schema of a list of such objects."""
+    members = {"object": about(enum("list"), "Always `list`."), "data": about(array(held), "The objects.")}
+    if paged:
+        members |= {
+            "first_id": about(null(STRING), "The id of the first object on the page."),
+            "last_id": about(null(STRING), "The id of the last one, for `after` of the next page."),
+            "has_more": about(BOOLEAN, "Whether another page follows."),
+        }
+    return shape(members, name=name)
+
+
+_UNIX = "in seconds since 1970"
+FILE = shape(
+    {
+        "id": about(STRING, "The file's id."),
+        "object": about(enum("file"), "Always `file`."),
+        "bytes": about(COUNT, "The size of an uploaded file; 0 for the files of a batch."),
+        "created_at": about(COUNT, f"When the file was made, {_UNIX}."),
+        "expires_at": about(null(COUNT), f"When the file expires, {_UNIX}."),
+        "filename": about(STRING, "The file's name."),
+        "purpose": about(enum("batch", "batch_output"), "`batch` for an uploaded file."),
+        "status": about(enum("processed"), "Always `processed`."),
+        "status_details": about({"type": "null"}, "Always null."),
+    },
+    name="OpenAIFile",
+)
+_TIMES = ("created_at", "in_progress_at", "expires_at", "finalizing_at", "completed_at", "failed_at", "expired_at")
+BATCH = shape(
+    {
+        "id": about(STRING, "The batch's id."),
+        "object": about(enum("batch"), "Always `batch`."),
+        "endpoint": about(STRING, "The address that the lines are for."),
+        "model": about(STRING, "The model that answers the lines."),
+        "errors": about(null(OBJECT), "Why the batch failed: `object` and `data`."),
+        "input_file_id": about(STRING, "The uploaded file."),
+        "completion_window": about(STRING, "Always `24h`."),
+        "status": about(enum(*dict.fromkeys(_STATUS.values())), "How far the batch has come."),
+        "output_file_id": about(null(STRING), "The file of its answers."),
+        "error_file_id": about(null(STRING), "The file of requests that failed or were not run."),
+        **{name: about(null(COUNT), f"The time of this step, {_UNIX}.") for name in _TIMES},
+        "cancelling_at": about(null(COUNT), f"When it was cancelled, {_UNIX}."),
+        "cancelled_at": about(null(COUNT), f"When it was cancelled, {_UNIX}."),
+        "request_counts": about(
+            shape(
+                {
+                    "total": about(COUNT, "All of the file's requests."),
+                    "completed": about(COUNT, "Those with an answer."),
+                    "failed": about(COUNT, "Those that failed."),
+                }
+            ),
+            "How many requests have ended.",
+        ),
+        "usage": about(null(OBJECT), "The tokens, after the end."),
+        "metadata": about(null(OBJECT), "The metadata that it was created with."),
+    },
+    name="OpenAIBatch",
+)
 
 
 def file_id(text: str) -> FileId:

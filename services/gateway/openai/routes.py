@@ -11,12 +11,13 @@ from starlette.routing import Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from services.errors import NotFoundError
-from services.gateway.api.declare.endpoint import Call, Endpoint, Resource
+from services.gateway.api.declare.endpoint import OPENAI, Call, Endpoint, Resource
+from services.gateway.fields.schema import COUNT, STRING, about, enum, shape
 from services.gateway.http.responses import JSONResponse
 from services.gateway.openai import batches, calls, files
+from services.gateway.openai.objects import listing
 from services.gateway.reads.catalogue import Catalogue
 
-BASE = "/v1"
 Json = dict[str, Any]
 
 
@@ -48,9 +49,26 @@ async def _objects(catalogue: Catalogue) -> list[Json]:
     ]
 
 
+_MODEL = shape(
+    {
+        "id": about(STRING, "The name by which the model is called."),
+        "object": about(enum("model"), "Always `model`."),
+        "created": about(COUNT, "Always 0: the time is unknown."),
+        "owned_by": about(STRING, "The endpoint that has the model."),
+    },
+    name="OpenAIModel",
+)
 ENDPOINTS = (
-    Endpoint("GET", "/models", list_models, "listModels", "Models that can be called, also in batches.", base=BASE),
-    Endpoint("GET", "/models/{model:path}", retrieve, "getModel", "One model.", base=BASE),
+    Endpoint(
+        "GET",
+        "/models",
+        list_models,
+        "listCallableModels",
+        "Models that can be called, also in batches.",
+        answer=listing(_MODEL, "OpenAIModelList"),
+        base=OPENAI,
+    ),
+    Endpoint("GET", "/models/{model:path}", retrieve, "getCallableModel", "One model.", answer=_MODEL, base=OPENAI),
 )
 
 
@@ -66,8 +84,8 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     )
 
 
-_LISTED = sorted(
-    (*files.ENDPOINTS, *batches.ENDPOINTS, *calls.ENDPOINTS, *ENDPOINTS), key=lambda one: ("{" in one.path, one.path)
-)
-_PATHS = [Route(path, Resource(list(endpoints))) for path, endpoints in groupby(_LISTED, key=lambda one: one.path)]
-routes = [Mount("/v1", Router(_PATHS, redirect_slashes=False, default=_nothing))]
+LISTED = (*calls.ENDPOINTS, *files.ENDPOINTS, *batches.ENDPOINTS, *ENDPOINTS)
+"""Every endpoint of OpenAI's API, in the document's order."""
+_ORDERED = sorted(LISTED, key=lambda one: ("{" in one.path, one.path))
+_PATHS = [Route(path, Resource(list(endpoints))) for path, endpoints in groupby(_ORDERED, key=lambda one: one.path)]
+routes = [Mount(OPENAI, Router(_PATHS, redirect_slashes=False, default=_nothing))]

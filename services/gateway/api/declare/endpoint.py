@@ -27,6 +27,8 @@ R = TypeVar("R", bound=Message)
 BASE = "/api/v1/benchmarking"
 ADMIN = "/admin"
 """The root of datasets and the runs over them."""
+OPENAI = "/v1"
+"""The root of OpenAI's API, whose errors have their own form."""
 JSON = "application/json"
 MOST_IN_PATH = 200
 """Characters of a name in the path."""
@@ -97,8 +99,8 @@ class Endpoint:
 
     @property
     def route(self) -> str:
-        """The whole path."""
-        return self.base + self.path
+        """The whole path, without the converters of its parameters."""
+        return self.base + self.path.replace(":path}", "}")
 
     async def __call__(self, request: Request) -> Response:
         _require_readable(request.path_params)

@@ -8,10 +8,10 @@ from typing import Any
 
 import services
 from services.gateway.access.auth import LocalAccess
-from services.gateway.api.declare.endpoint import JSON, Call, Endpoint
+from services.gateway.api.declare.endpoint import JSON, OPENAI, Call, Endpoint
 from services.gateway.fields.checks import JOB_ID_PATTERN
 from services.gateway.fields.query import Parameter
-from services.gateway.fields.schema import OBJECT, STRING, Schema, about, array, shape
+from services.gateway.fields.schema import OBJECT, STRING, Schema, about, array, null, shape
 from services.gateway.http.responses import JSONResponse
 
 _PATH: dict[str, Schema] = {
@@ -24,6 +24,9 @@ _PATH: dict[str, Schema] = {
     "schedule_id": about({"type": "string", "format": "uuid"}, "A schedule's id."),
     "webhook_id": about({"type": "string", "format": "uuid"}, "A webhook's id."),
     "delivery_id": about(STRING, "A delivery's id."),
+    "file_id": about(STRING, "A file's id."),
+    "batch_id": about(STRING, "A batch's id."),
+    "model": about(STRING, "A model's id, as `GET /v1/models` lists it."),
 }
 _FIELD = shape(
     {
@@ -46,6 +49,22 @@ _ERROR = shape(
     name="Error",
     optional=("retry_after", "errors", "error", "lines", "bad_lines"),
 )
+_OPENAI_ERROR = shape(
+    {
+        "error": about(
+            shape(
+                {
+                    "message": about(STRING, "What is wrong and what to do."),
+                    "type": about(STRING, "The kind of error, such as `invalid_request_error`."),
+                    "param": about(null(STRING), "The field at fault."),
+                    "code": about(null(STRING), "The error's code, such as `model_not_found`."),
+                }
+            ),
+            "What OpenAI's clients raise.",
+        )
+    },
+    name="OpenAIError",
+)
 _STATUSES = {
     400: "The request cannot be read, or names something that does not exist.",
     401: "No valid token.",
@@ -60,10 +79,12 @@ _STATUSES = {
     429: "A limit is reached: requests in a minute, waiting jobs, or open streams.",
     500: "Internal error. The logs have the details.",
     501: "Known, but not available in this installation.",
+    502: "The provider failed.",
     503: "A service does not answer. Try again in a moment.",
     504: "It took too long.",
 }
 _ALWAYS = (400, 401, 403, 405, 429, 500, 501, 503, 504)
+_OPENAI_FORM = "openai-"
 _PATH_NAMES = re.compile(r"{(\w+)}")
 
 
@@ -75,6 +96,7 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         operation = _lifted(_operation(endpoint, endpoints), components)
         paths.setdefault(endpoint.route, {})[endpoint.method.lower()] = operation
     error = {JSON: {"schema": _lifted(_ERROR, components)}}
+    openai_error = {JSON: {"schema": _lifted(_OPENAI_ERROR, components)}}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -87,7 +109,11 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": dict(sorted(components.items())),
-            "responses": {str(status): {"description": words, "content": error} for status, words in _STATUSES.items()},
+            "responses": {
+                f"{form}{status}": {"description": words, "content": content}
+                for form, content in (("", error), (_OPENAI_FORM, openai_error))
+                for status, words in _STATUSES.items()
+            },
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -103,9 +129,11 @@ def statuses(endpoint: Endpoint) -> list[int]:
         follow.add(422)
     if endpoint.body is not None or endpoint.reads:
         follow |= {413, 415, 422}
+    if endpoint.base == OPENAI:
+        follow -= {422}
     if endpoint.reads:
         follow.add(408)
-    if _PATH_NAMES.search(endpoint.path):
+    if _names(endpoint):
         follow.add(404)
     return sorted(follow)
 
@@ -117,6 +145,7 @@ def _operation(endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> dict[str, A
     }
     if links := _links(endpoint, endpoints):
         ok["links"] = links
+    form = _OPENAI_FORM if endpoint.base == OPENAI else ""
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": endpoint.about,
@@ -125,7 +154,7 @@ def _operation(endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> dict[str, A
             *(_query_parameter(parameter) for parameter in endpoint.query),
         ],
         "responses": {"200": ok}
-        | {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses(endpoint)},
+        | {str(status): {"$ref": f"#/components/responses/{form}{status}"} for status in statuses(endpoint)},
     }
     if endpoint.body is not None:
         operation["requestBody"] = {
@@ -139,7 +168,7 @@ def _operation(endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> dict[str, A
 
 
 def _names(endpoint: Endpoint) -> list[str]:
-    return _PATH_NAMES.findall(endpoint.path)
+    return _PATH_NAMES.findall(endpoint.route)
 
 
 def _query_parameter(parameter: Parameter) -> dict[str, Any]:
@@ -188,13 +217,13 @@ def _lifted(part: Any, components: dict[str, Schema]) -> Any:
     return reference | words
 
 
-def endpoint(listed: Sequence[Endpoint]) -> Endpoint:
-    """`GET /openapi.json`, which also describes itself. In local mode it needs no token."""
+def endpoint(listed: Sequence[Endpoint], others: Sequence[Endpoint] = ()) -> Endpoint:
+    """`GET /openapi.json`, which also describes itself, and then the others. In local mode it needs no token."""
 
     async def openapi(call: Call) -> JSONResponse:
         local = isinstance(call.ctx.access, LocalAccess)
         return JSONResponse(described | {"security": []} if local else described)
 
     made = Endpoint("GET", "/openapi.json", openapi, "getOpenAPI", "This document.", answer=OBJECT)
-    described = document((*listed, made))
+    described = document((*listed, made, *others))
     return made
