@@ -288,3 +288,23 @@ async def test_a_finished_jobs_stream_ends_with_done(gateway: Running) -> None:
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "event: done" in answer.text
     assert 'hx-target="#job-strip"' in answer.text
+
+
+async def test_openais_client_gets_its_own_errors(nats: NatsServer) -> None:
+    import openai
+
+    async with with_tokens(nats) as (gateway, _):
+        for key in ("sk-wrong", "ts_wrong"):
+            client = openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=key, max_retries=0)
+            with pytest.raises(openai.AuthenticationError) as caught:
+                await client.models.list()
+            assert (caught.value.code, caught.value.type) == ("invalid_api_key", "authentication_error")
+            await client.close()
+    async with running(settings=Settings(requests_per_minute=1)) as gateway:
+        client = openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key="any", max_retries=0)
+        await client.models.list()
+        with pytest.raises(openai.RateLimitError) as limited:
+            await client.models.list()
+        assert limited.value.code == "rate_limit_exceeded"
+        assert int(limited.value.response.headers["retry-after"]) > 0
+        await client.close()

@@ -325,7 +325,7 @@ def javascript(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work
 
 
-@pytest.mark.parametrize("model", KINDS[:2])
+@pytest.mark.parametrize("model", KINDS[:4])
 def test_the_javascript_client_calls_every_kind(stack: Stack, javascript: Path, model: str) -> None:
     command = ["node", "calls.mjs", f"{stack.url}/v1", model]
     ran = subprocess.run(command, cwd=javascript, capture_output=True, text=True, check=False, timeout=120)
@@ -337,6 +337,12 @@ def test_the_javascript_client_calls_every_kind(stack: Stack, javascript: Path, 
     assert seen["response"] == {"text": seen["chat"]["content"], "status": "completed"}
     assert seen["events"] == {"deltas": "HELLO THERE", "text": "HELLO THERE"}
     assert seen["wrong"] == ["NotFoundError", 404]
+    assert seen["tools"] == ["tool_calls", "stop", "weather", "completed"]
+    assert seen["helper"] == [seen["chat"]["content"], True]
+    assert seen["raw"]
+    assert seen["aborted"]
+    assert seen["refused"][:2] == ["BadRequestError", 400]
+    assert seen["completions"][:2] == ["NotFoundError", 404]
 
 
 def test_a_schema_is_parsed_and_helpers_work(client: openai.OpenAI) -> None:

@@ -40,4 +40,44 @@ seen.wrong = await client.chat.completions
   .create({ model: "nowhere", messages })
   .catch((error) => [error.constructor.name, error.status]);
 
+// A whole conversation with a tool, in both APIs, with usual fields in the order of the documentation.
+const parameters = { type: "object", properties: { city: { type: "string" } } };
+const asked = await client.chat.completions.create({
+  model,
+  messages,
+  metadata: { team: "search" },
+  store: false,
+  user: "u",
+  tools: [{ type: "function", function: { name: "weather", parameters } }],
+  tool_choice: "auto",
+});
+const called = asked.choices[0].message;
+const told = await client.chat.completions.create({
+  model,
+  messages: [...messages, called, { role: "tool", tool_call_id: called.tool_calls[0].id, content: "sunny" }],
+  tools: [{ type: "function", function: { name: "weather", parameters } }],
+});
+const tools = [{ type: "function", name: "weather", parameters, strict: false }];
+const first = await client.responses.create({ model, input: messages, store: false, tools, truncation: "disabled" });
+const call = first.output.find((item) => item.type === "function_call");
+const output = { type: "function_call_output", call_id: call.call_id, output: "sunny" };
+const second = await client.responses.create({ model, input: [...messages, ...first.output, output], tools });
+seen.tools = [asked.choices[0].finish_reason, told.choices[0].finish_reason, call.name, second.status];
+
+const helper = client.chat.completions.stream({ model, messages, stream_options: { include_usage: true } });
+const helped = await helper.finalChatCompletion();
+seen.helper = [helped.choices[0].message.content, helped.usage.total_tokens > 0];
+
+const raw = await client.chat.completions.create({ model, messages }).withResponse();
+seen.raw = raw.response.headers.get("x-request-id") === raw.request_id;
+
+const fault = (error) => [error.constructor.name, error.status, error.param];
+seen.refused = await client.chat.completions.create({ model, messages: [] }).catch(fault);
+seen.completions = await client.completions.create({ model, prompt: "a" }).catch(fault);
+
+const going = new AbortController();
+const stream = await client.chat.completions.create({ model, messages, stream: true }, { signal: going.signal });
+for await (const chunk of stream) going.abort();
+seen.aborted = stream.controller.signal.aborted;
+
 console.log(JSON.stringify(seen));
