@@ -400,7 +400,7 @@ def test_what_needs_kept_responses_is_refused(client: openai.OpenAI) -> None:
 
     for fields in ({"previous_response_id": "resp_1"}, {"background": True}, {"conversation": "conv_1"}):
         with pytest.raises(openai.BadRequestError) as caught:
-            client.responses.create(model="claude", input="hello", **fields)  # type: ignore[call-overload]
+            client.responses.create(model="claude", input="hello", **fields)
         assert caught.value.param == next(iter(fields))
     with pytest.raises(openai.NotFoundError, match="does not exist"):
         client.responses.retrieve("resp_1")
