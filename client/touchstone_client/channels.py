@@ -55,6 +55,7 @@ ONCE = (
     "DeleteWebhook",
     "RedeliverWebhook",
     "ImportAnswers",
+    "DeleteRecordedRun",
     "UploadDataset",
     "PreviewDataset",
     "CreateHubDataset",

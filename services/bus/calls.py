@@ -151,6 +151,9 @@ class Outbox:
     _emptied: asyncio.Event = field(default_factory=asyncio.Event)
     started: bool = False
     """Whether the answer has begun."""
+    holds_last: bool = False
+    """Whether the newest piece waits for the next one, or for the end."""
+    _last: bytes = b""
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Comes first."""
@@ -158,6 +161,8 @@ class Outbox:
         self._put(_HEAD, json.dumps({"status": status, "headers": dict(headers)}).encode())
 
     async def write(self, data: bytes) -> None:
+        if self.holds_last:
+            data, self._last = self._last, data
         for start in range(0, len(data), PIECE_BYTES):
             while self._size >= _HELD_BYTES:
                 self._emptied.clear()
@@ -165,6 +170,8 @@ class Outbox:
             self._put(_PIECE, data[start : start + PIECE_BYTES])
 
     def end(self) -> None:
+        for start in range(0, len(self._last), PIECE_BYTES):
+            self._put(_PIECE, self._last[start : start + PIECE_BYTES])
         self._put(_END, b"")
 
     def _put(self, kind: str, data: bytes) -> None:

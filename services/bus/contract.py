@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from nats.js import api
+
+from services.words.jobs import RECORDED
 
 WORK, RESULTS, AUDIT, DLQ, ADVISORIES, LOGS = "WORK", "RESULTS", "AUDIT", "DLQ", "ADV", "LOGS"
 KEPT = "KEPT"
@@ -36,10 +39,12 @@ STORED_ENDPOINT = "stored"
 """Reserved endpoint token: every evaluator serves units of re-scores, which read stored answers and make no calls."""
 _BATCHES_OF = "_batches"
 _SET_ASIDE = "_aside"
+_RUNS = "_runs"
 """In the place of an endpoint. No endpoint's own name has the underscore."""
+_TEXT, _END = "text", "end"
 IMPORTED = "imported"
 """The tool's name for answers from an unknown tool. They identify their item by an id or a text."""
-IMPORTED_ENDPOINTS = ("lm_eval", "inspect", IMPORTED)
+IMPORTED_ENDPOINTS = ("lm_eval", "inspect", IMPORTED, RECORDED)
 """Reserved endpoint names: tools whose answers jobs import."""
 
 LOG_LEVELS = ("info", "warning", "error")
@@ -135,6 +140,28 @@ def call_subject(endpoint: str) -> str:
 
 def usage_subject(endpoint: str) -> str:
     return f"usage.{endpoint}"
+
+
+def run_text_subject(owner: str, name: str) -> str:
+    """Texts of calls that are recorded under a name."""
+    return f"usage.{_RUNS}.{_run_token(owner, name)}.{_TEXT}"
+
+
+def run_end_subject(owner: str, name: str) -> str:
+    """Ends of the runs recorded under a name. On the stream of its calls, as the order decides what belongs to it."""
+    return f"usage.{_RUNS}.{_run_token(owner, name)}.{_END}"
+
+
+def is_run_text(subject: str) -> bool:
+    return subject.startswith(f"usage.{_RUNS}.") and subject.endswith(f".{_TEXT}")
+
+
+def is_run_end(subject: str) -> bool:
+    return subject.startswith(f"usage.{_RUNS}.") and subject.endswith(f".{_END}")
+
+
+def _run_token(owner: str, name: str) -> str:
+    return hashlib.sha256(f"{owner}\0{name}".encode()).hexdigest()[:32]
 
 
 def alive_subject(process: str) -> str:

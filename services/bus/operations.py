@@ -28,6 +28,7 @@ from services.bus.contract import (
     PLAN_UNIT,
     RESULTS,
     TOKENS,
+    USAGE,
     WORK,
     differing,
     dlq_subject,
@@ -38,6 +39,8 @@ from services.bus.contract import (
     one_line,
     pull_subject,
     results_subject,
+    run_end_subject,
+    run_text_subject,
     stream_configs,
     usage_subject,
     work_subject,
@@ -263,6 +266,23 @@ class Bus(KeyValues):
     async def publish_usage(self, call: call_pb2.Call) -> None:
         """Stores what a call took so far. At least once; a later message of the same call replaces an earlier one."""
         await self.js.publish(usage_subject(call.endpoint), call.SerializeToString())
+
+    async def publish_call_text(self, call: call_pb2.Call, text: call_pb2.CallText) -> None:
+        """Stores a part of what a recorded call said. At least once; parts are numbered."""
+        headers = {api.Header.MSG_ID.value: f"{text.call_id}.{text.part}"}
+        await self.js.publish(run_text_subject(call.owner, call.run), text.SerializeToString(), headers=headers)
+
+    async def publish_run_end(self, run: call_pb2.RecordedRun, end: call_pb2.RunEnd) -> int:
+        """Ends a recorded run; returns the position of that on USAGE. A second end changes nothing."""
+        return (await self.js.publish(run_end_subject(run.owner, run.name), end.SerializeToString())).seq
+
+    async def last_usage(self) -> int:
+        """The newest position of USAGE."""
+        return (await self.js.stream_info(USAGE)).state.last_seq
+
+    async def purge_run_texts(self, run: call_pb2.RecordedRun, last: int) -> None:
+        """Removes the texts recorded under the run's name up to a position of USAGE."""
+        await self.js.purge_stream(USAGE, seq=last + 1, subject=run_text_subject(run.owner, run.name))
 
     # -- the audit trail and logs of jobs ----------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from services.errors import UnavailableError
 from services.results import visibility
 from services.results.backups.making import Backups
 from services.results.calls import store as call_store
+from services.results.calls.closing import RecordedRuns
 from services.results.datasets.deleting import Deletions, Expiry, live_jobs
 from services.results.datasets.garbage_collection import Collector, ShardHolds
 from services.results.datasets.servicer import DatasetServicer
@@ -130,12 +131,22 @@ async def _serve(
     questions = Questions(database)
     internal = ResultsInternalServicer(database, items, settings.reads)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
-    servicer = ResultsServicer(
-        database, internal, events, Installation(connection), said, questions, settings.reads, room, store
-    )
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     datasets = DatasetParts(connection, store, database, settings.uploads, questions, settings.reads, room)
+    recorded_runs = RecordedRuns(connection, database, usage, datasets.uploads, room)
+    servicer = ResultsServicer(
+        database,
+        internal,
+        events,
+        Installation(connection),
+        said,
+        questions,
+        settings.reads,
+        room,
+        store,
+        recorded_runs,
+    )
     await datasets.reconcile()
     # Before any new entry, which must not take the number of one that the database has lost.
     await _until_first(
@@ -164,6 +175,7 @@ async def _serve(
                 purging,
                 bounding,
                 tidying,
+                recorded_runs.keep_tidy(settings.answers_max_bytes),
                 datasets.run(),
                 room.run(),
                 room.tell(connection),

@@ -19,6 +19,8 @@ from services.results import visibility
 from services.results.boards.leaderboard import UnknownSuiteError, leaderboard, suite_metrics
 from services.results.boards.overview import list_trends, overview
 from services.results.calls import reads as calls
+from services.results.calls import recorded
+from services.results.calls.closing import RecordedRuns
 from services.results.comparison.compare import compare
 from services.results.comparison.rank_ranges import BoardRankRanges
 from services.results.estimates.estimate import estimate_run
@@ -74,6 +76,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         reads: str = visibility.OPEN,
         room: Room | None = None,
         store: Datasets | None = None,
+        recorded_runs: RecordedRuns | None = None,
     ) -> None:
         self._database = database
         self._internal = internal
@@ -86,6 +89,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self._questions = questions
         self._places = BoardRankRanges(database)
         self._side_by_side = SideBySide()
+        self._recorded_runs = recorded_runs
 
     @shared
     async def GetJob(
@@ -153,6 +157,20 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     @shared
     async def GetCallUsage(self, request: pb.GetCallUsageRequest, visible: Visibility) -> pb.GetCallUsageResponse:
         return await self._questions.read(lambda c: calls.call_usage(c, request, visible))
+
+    async def ListRecordedRuns(self, request: pb.ListRecordedRunsRequest, context: Any) -> pb.ListRecordedRunsResponse:
+        owner = rpc.identity().user
+        return await self._questions.read(lambda c: recorded.list_runs(c, request, owner))
+
+    async def CloseRecordedRun(self, request: pb.CloseRecordedRunRequest, context: Any) -> pb.CloseRecordedRunResponse:
+        assert self._recorded_runs is not None
+        return await self._recorded_runs.close(rpc.identity().user, request.name)
+
+    async def DeleteRecordedRun(
+        self, request: pb.DeleteRecordedRunRequest, context: Any
+    ) -> pb.DeleteRecordedRunResponse:
+        assert self._recorded_runs is not None
+        return pb.DeleteRecordedRunResponse(run=await self._recorded_runs.discard(rpc.identity().user, request.name))
 
     async def AnnotateItem(self, request: pb.AnnotateItemRequest, context: Any) -> pb.AnnotateItemResponse:
         caller, visible, now = rpc.identity(), self._visible(), _now()

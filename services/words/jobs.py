@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from services.errors import InvalidRequestError
 from services.words import refusals
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
+RECORDED = "recorded"
+"""Reserved endpoint name of jobs over recorded runs."""
+RUN_NAME = "^[A-Za-z0-9._-]{1,100}$"
+"""The pattern of a recorded run's name."""
 FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
 ENDED_EARLY = FINISHED - {job_pb2.Job.STATE_COMPLETED}
 LIVE = frozenset(
@@ -54,6 +60,18 @@ def is_finished(job: job_pb2.Job) -> bool:
 def can_retry(job: job_pb2.Job) -> bool:
     """Whether a finished job has items without an answer."""
     return job.state in ENDED_EARLY or (job.state == job_pb2.Job.STATE_COMPLETED and job.incomplete)
+
+
+def run_name_problem(name: str, field: str) -> str:
+    """What is wrong with the name of a recorded run, as a sentence about `field`; empty when nothing is."""
+    if re.fullmatch(RUN_NAME, name):
+        return ""
+    return f'{field} must have between 1 and 100 characters: letters, digits, ".", "_" and "-".'
+
+
+def is_recorded(spec: job_pb2.JobSpec) -> bool:
+    """Whether the answers are calls of a recorded run."""
+    return spec.endpoint == RECORDED and bool(spec.reuse.import_id)
 
 
 def is_rescore(spec: job_pb2.JobSpec) -> bool:

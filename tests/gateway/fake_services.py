@@ -220,6 +220,20 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         self.world.asked.append(request)
         return results_service_pb2.GetCallUsageResponse(usage=self.world.usage)
 
+    async def ListRecordedRuns(self, request: Any, context: Any) -> Any:
+        return results_service_pb2.ListRecordedRunsResponse(runs=[one.run for one in self.world.recorded.values()])
+
+    async def CloseRecordedRun(self, request: Any, context: Any) -> Any:
+        return self._recorded(request.name)
+
+    async def DeleteRecordedRun(self, request: Any, context: Any) -> Any:
+        return results_service_pb2.DeleteRecordedRunResponse(run=self._recorded(request.name).run)
+
+    def _recorded(self, name: str) -> results_service_pb2.CloseRecordedRunResponse:
+        if name not in self.world.recorded:
+            raise NotFoundError(f"No recorded run has the name {name!r}.")
+        return self.world.recorded[name]
+
     async def ListEvents(self, request: Any, context: Any) -> Any:
         return results_service_pb2.ListEventsResponse()
 

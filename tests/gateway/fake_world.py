@@ -51,6 +51,8 @@ class World:
     set_aside: list[set_aside_pb2.SetAsideMessage] = field(default_factory=list)
     calls: list[call_pb2.Call] = field(default_factory=list)
     usage: list[call_pb2.CallUsage] = field(default_factory=list)
+    recorded: dict[str, results_service_pb2.CloseRecordedRunResponse] = field(default_factory=dict)
+    """Recorded runs by name, with what closing them gives."""
     logs: dict[str, list[scheduler_service_pb2.LogLine]] = field(default_factory=dict)
     marks: dict[str, results_service_pb2.MarkRunRequest] = field(default_factory=dict)
     names: dict[str, results_service_pb2.Configuration] = field(default_factory=dict)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.gateway.gateway_server import Running
-from touchstone.v1.call_pb2 import Call, CallUsage
+from touchstone.v1 import job_pb2, results_service_pb2
+from touchstone.v1.call_pb2 import Call, CallUsage, RecordedRun
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 HELLO = [{"role": "user", "content": "hello"}]
@@ -69,3 +70,27 @@ async def test_the_history_shows_what_calls_took(gateway: Running) -> None:
     page = (await gateway.client.get("/jobs", headers={"Accept": "text/html"})).text
     for text in ("Calls of models", "m&lt;b&gt;", "1,200", "$0.50", "1 unpriced"):
         assert text in page
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "x" * 101, "caf\xe9"])
+async def test_a_wrong_name_of_a_run_is_refused_before_the_call(gateway: Running, name: str) -> None:
+    headers = {b"X-Touchstone-Run": name.encode("latin-1")}
+    answer = await gateway.client.post(CHAT, json={"model": "nowhere", "messages": HELLO}, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "X-Touchstone-Run"
+
+
+async def test_recorded_runs_are_listed_closed_and_deleted(gateway: Running) -> None:
+    run = RecordedRun(run_id="1", name="support", owner="ann", calls=3, failed=1, models=["m@local"])
+    spec = job_pb2.JobSpec(endpoint="baselines", model="majority", suite=job_pb2.SuiteWork(suite="glue"))
+    closed = results_service_pb2.CloseRecordedRunResponse(run=run, dataset_id="ds_1", specs=[spec], request_id="1")
+    gateway.world.recorded["support"] = closed
+    (one,) = (await gateway.client.get("/v1/runs")).json()["runs"]
+    assert (one["name"], one["calls"], one["failed"], one["models"]) == ("support", 3, 1, ["m@local"])
+    made = (await gateway.client.post("/v1/runs/support/close")).json()
+    assert (made["dataset_id"], made["job_ids"]) == ("ds_1", list(gateway.world.jobs))
+    again = (await gateway.client.post("/v1/runs/support/close")).json()
+    assert again["job_ids"] == made["job_ids"]
+    assert (await gateway.client.delete("/v1/runs/support")).json()["deleted"] is True
+    missing = await gateway.client.post("/v1/runs/other/close")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")

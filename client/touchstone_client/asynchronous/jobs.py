@@ -10,7 +10,7 @@ from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, schedul
 from touchstone_client import requests
 from touchstone_client.asynchronous.calls import Calls
 from touchstone_client.errors import ClientError, NotFoundError
-from touchstone_client.requests import IMPORT_S, JobFilters, ScoredJob
+from touchstone_client.requests import CLOSE_S, IMPORT_S, JobFilters, ScoredJob
 from touchstone_client.specs import rerun_spec, rescore_spec
 from touchstone_client.watching import Watch
 
@@ -99,6 +99,15 @@ class Jobs(Calls):
             results_service_pb2.ImportAnswersResponse,
             IMPORT_S,
         )
+
+    async def close_recorded_run(self, name: str) -> list[job_pb2.Job]:
+        """Closes the user's recorded run of that name and returns its jobs, one for each model. Closing again returns
+        the same jobs."""
+        request = results_service_pb2.CloseRecordedRunRequest(name=name)
+        made = await self._ask(request, results_service_pb2.CloseRecordedRunResponse, CLOSE_S)
+        if made.specs:
+            return await self.run_all(made.specs, made.request_id)
+        return [await self.job(job_id) for job_id in made.job_ids]
 
     async def cancel(self, job_id: str) -> job_pb2.Job:
         """Stops a job. StateError when it is finished."""

@@ -176,6 +176,19 @@ class Results(Calls):
         answer = await self._ask(request, results_service_pb2.GetCallUsageResponse)
         return list(answer.usage)
 
+    async def recorded_runs(self) -> AsyncIterator[call_pb2.RecordedRun]:
+        """The user's open recorded runs, newest first."""
+        request = results_service_pb2.ListRecordedRunsRequest(page_size=1000)
+        async for page in self._pages(request, results_service_pb2.ListRecordedRunsResponse):
+            for run in page.runs:
+                yield run
+
+    async def delete_recorded_run(self, name: str) -> call_pb2.RecordedRun:
+        """Deletes what the user's open recorded run of that name has recorded."""
+        request = results_service_pb2.DeleteRecordedRunRequest(name=name)
+        answer = await self._ask(request, results_service_pb2.DeleteRecordedRunResponse)
+        return answer.run
+
     async def export(self, kind: str, format: str, **what: Unpack[Export]) -> AsyncIterator[bytes]:
         """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"; "batch",
         OpenAI's batch output, as "jsonl" or "csv"; "golden", examples for fine-tuning, as "jsonl"."""

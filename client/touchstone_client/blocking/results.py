@@ -172,6 +172,18 @@ class Results(Calls):
         answer = self._ask(request, results_service_pb2.GetCallUsageResponse)
         return list(answer.usage)
 
+    def recorded_runs(self) -> Iterator[call_pb2.RecordedRun]:
+        """The user's open recorded runs, newest first."""
+        request = results_service_pb2.ListRecordedRunsRequest(page_size=1000)
+        for page in self._pages(request, results_service_pb2.ListRecordedRunsResponse):
+            yield from page.runs
+
+    def delete_recorded_run(self, name: str) -> call_pb2.RecordedRun:
+        """Deletes what the user's open recorded run of that name has recorded."""
+        request = results_service_pb2.DeleteRecordedRunRequest(name=name)
+        answer = self._ask(request, results_service_pb2.DeleteRecordedRunResponse)
+        return answer.run
+
     def export(self, kind: str, format: str, **what: Unpack[Export]) -> Iterator[bytes]:
         """A file's bytes in pieces: "jobs", "metrics" or "items" as "csv", "json", "jsonl" or "parquet"; "batch",
         OpenAI's batch output, as "jsonl" or "csv"; "golden", examples for fine-tuning, as "jsonl"."""

@@ -18,7 +18,7 @@ from typing import Any, cast
 from services import further_fields
 from services.bus import Bus, Outbox
 from services.evaluator.calls import chat_form, responses_form
-from services.evaluator.calls.meter import Meter
+from services.evaluator.calls.meter import Meter, request_line
 from services.evaluator.calls.refusals import (
     RefusedCallError,
     busy,
@@ -85,6 +85,8 @@ class CallMaker:
     async def make(self, call: Call, body: bytes, outbox: Outbox) -> None:
         """Makes the call once, and puts its answer, or why there is none, into the outbox."""
         meter = Meter(self._bus, call, self._evaluator)
+        # What is recorded is stored before its answer is whole.
+        outbox.holds_last = bool(call.run)
         asked: dict[str, Any] = json.loads(body)
         one = _One(call, asked, _writer(call, asked), outbox, meter)
         end: _End = (Call.OUTCOME_CANCELLED, 499, "The client went away.")
@@ -119,6 +121,8 @@ class CallMaker:
 
     async def _made(self, one: _One) -> None:
         endpoint, call = self._endpoint, one.call
+        if call.run:
+            one.meter.record(request_line(call, one.asked))
         if not endpoint.configured:
             raise RefusedCallError(503, without_address(endpoint, endpoint.unusable))
         if other := self._worker.busy_with(call.model):

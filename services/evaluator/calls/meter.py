@@ -1,18 +1,34 @@
-"""What a call took, stored before it begins and again when it has ended: a call of a lost evaluator is not lost."""
+"""What a call took, stored before it begins and again when it has ended: a call of a lost evaluator is not lost. Of a
+recorded call also what was asked and answered.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 from services.bus import Bus
-from services.evaluator.calls.refusals import RefusedCallError
+from services.chat_requests import messages, sampling
+from services.chat_requests.faults import WrongRowError
+from services.chat_requests.strict_json import dump
+from services.evaluator.calls import responses_form
+from services.evaluator.calls.chat_form import UNSENT
+from services.evaluator.calls.refusals import RefusedCallError, named, wrong
 from services.evaluator.items.task import Response
 from services.evaluator.storing import TRANSIENT, until_stored
-from touchstone.v1.call_pb2 import Call
+from services.words import refusals
+from touchstone.v1.call_pb2 import Call, CallText, RecordedCall
+from touchstone.v1.dataset_pb2 import DatasetRow
 
 _BEGIN_S = 5.0
 _MOST_ERROR = 1000
+_TEXT_BYTES = 512 * 1024
+"""Of a message on USAGE."""
+_REQUEST_BYTES = 2_000_000
+"""Less than a line of an upload may have."""
 
 
 class Meter:
@@ -24,6 +40,12 @@ class Meter:
         self._call.evaluator = evaluator
         self._call.started_at.GetCurrentTime()
         self._began = time.monotonic()
+        self._recorded: RecordedCall | None = None
+        self._response: Response | None = None
+
+    def record(self, request: str) -> None:
+        """Makes `end` store this request with its answer."""
+        self._recorded = RecordedCall(request=request)
 
     async def begin(self) -> None:
         """Returns once it is stored that the call begins. Raises RefusedCallError while that is not possible."""
@@ -48,10 +70,56 @@ class Meter:
             call.output_tokens = response.output_tokens
         if response.cost_usd is not None:
             call.cost_usd = response.cost_usd
+        self._response = response
 
     async def end(self, outcome: Call.Outcome, status: int, error: str = "") -> None:
         """Returns once it is stored how the call ended, however long NATS is away."""
         call = self._call
         call.outcome, call.status, call.error = outcome, status, error[:_MOST_ERROR]
         call.latency_ms = (time.monotonic() - self._began) * 1000
+        if self._recorded is not None:
+            if outcome == Call.OUTCOME_ANSWERED:
+                _keep(self._recorded, self._response)
+            call.texts = await self._store_texts(self._recorded.SerializeToString())
         await until_stored(lambda: self._bus.publish_usage(call), "what a call took")
+
+    async def _store_texts(self, data: bytes) -> int:
+        """Returns the number of parts."""
+        parts = [data[start : start + _TEXT_BYTES] for start in range(0, len(data), _TEXT_BYTES)]
+        for number, part in enumerate(parts):
+            text = CallText(call_id=self._call.call_id, part=number, data=part)
+            await until_stored(partial(self._bus.publish_call_text, self._call, text), "what a call said")
+        return len(parts)
+
+
+def _keep(recorded: RecordedCall, response: Response | None) -> None:
+    if response is None:
+        recorded.error = "The answer is not in the form of OpenAI's API, so its text is not known."
+        return
+    recorded.response, recorded.reasoning = _text(response.text), _text(response.reasoning)
+    recorded.finish_reason = _text("content_filter" if response.refused else response.finish_reason)
+    recorded.tool_calls.extend(response.tool_calls)
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def request_line(call: Call, asked: Mapping[str, Any]) -> str:
+    """A request as the body of a chat completion, as JSON. Raises RefusedCallError for one that no row of a dataset can
+    have."""
+    body = asked if call.api == Call.API_CHAT else responses_form.as_chat(asked)
+    fields = {name: value for name, value in body.items() if name not in UNSENT and value is not None}
+    row = DatasetRow()
+    try:
+        messages.converse(row, body.get("messages"))
+        sampling.ask_for(row, fields)
+        line = dump({"messages": body["messages"], **fields})
+        size = len(line.encode())
+    except WrongRowError as error:
+        raise wrong(f"The call cannot be recorded: {error.reason}", named(error.reason, fields)) from None
+    except ValueError:
+        raise wrong("The call cannot be recorded: its body has a text or a number that is not valid JSON.") from None
+    if max(size, row.ByteSize()) > _REQUEST_BYTES:
+        raise wrong(f"{refusals.too_large('A recorded call', size, _REQUEST_BYTES, 'bytes')} Send fewer messages.")
+    return line

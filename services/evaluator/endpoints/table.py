@@ -96,7 +96,7 @@ class _Table:
         return MappingProxyType({name: float(price) for name, price in prices.items()})
 
 
-RESERVED = frozenset({"plan", "stored", "inspect", "lm_eval", "imported"})
+RESERVED = frozenset({"plan", "stored", "inspect", "lm_eval", "imported", "recorded"})
 """Endpoints of the bus that do not belong to a server. Written out, as endpoints are also read where no bus is
 installed."""
 

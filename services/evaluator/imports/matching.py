@@ -78,6 +78,12 @@ def response(item: Item, answer: ImportedAnswer) -> Response:
         latency_ms=answer.latency_ms,
         refused=answer.finish_reason == _FILTERED,
         continuations=_ordered(item.choices, answer) if item.choices else (),
+        reasoning=answer.reasoning,
+        reasoning_tokens=answer.reasoning_tokens,
+        tool_calls=tuple(answer.tool_calls),
+        ttft_ms=answer.ttft_ms,
+        cost_usd=answer.cost_usd if answer.HasField("cost_usd") else None,
+        served_model=answer.served_model,
     )
 
 

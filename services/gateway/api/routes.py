@@ -28,6 +28,7 @@ from services.gateway.api.jobs.follow import EVENTS, LOGS, RESULTS
 from services.gateway.api.jobs.listing import CANCEL, HISTORY, LIST
 from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
 from services.gateway.api.jobs.run import RUN
+from services.gateway.api.operations import recorded_runs
 from services.gateway.api.operations.calls import CALLS, USAGE
 from services.gateway.api.operations.fleet import ENDPOINTS, EVALUATORS, MODELS, QUEUE, SUITES
 from services.gateway.api.operations.schedules import CREATE_SCHEDULE, DELETE_SCHEDULE, SCHEDULES
@@ -68,6 +69,9 @@ _LISTED: tuple[Endpoint, ...] = (
     SUITES,
     CALLS,
     USAGE,
+    recorded_runs.LIST,
+    recorded_runs.CLOSE,
+    recorded_runs.DELETE,
     CREATE_SCHEDULE,
     SCHEDULES,
     DELETE_SCHEDULE,

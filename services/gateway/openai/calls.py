@@ -33,10 +33,12 @@ from services.gateway.fields.schema import (
 from services.gateway.http.middleware import CHAT_CALL, RESPONSE_CALL
 from services.gateway.openai.errors import error_body
 from services.gateway.reads.catalogue import place_of
+from services.words.jobs import run_name_problem
 from touchstone.v1.call_pb2 import Call as MadeCall
 
 T = TypeVar("T")
 
+RUN_HEADER = "X-Touchstone-Run"
 _EVENTS = "text/event-stream"
 _MOST_NAME = 400
 
@@ -51,7 +53,7 @@ async def respond(call: Call) -> Response:
 
 
 async def _answer(call: Call, api: MadeCall.Api) -> Response:
-    body, ctx = dict(call.body), call.ctx
+    body, ctx, run = dict(call.body), call.ctx, _run(call)
     endpoint, model = await _place(call)
     if ctx.bus is None:
         raise UnavailableError("NATS does not answer, so no evaluator can be asked. Try again in a moment.")
@@ -62,6 +64,7 @@ async def _answer(call: Call, api: MadeCall.Api) -> Response:
         model=model,
         api=api,
         stream=bool(body.get("stream")),
+        run=run,
     )
     made.started_at.GetCurrentTime()
     sent = json.dumps(body | {"model": model}, ensure_ascii=False, separators=(",", ":")).encode()
@@ -80,6 +83,16 @@ async def _place(call: Call) -> tuple[str, str]:
         return await place_of(call.ctx.catalogue, call.body["model"])
     except InvalidRequestError as error:
         raise InvalidRequestError(error.message, "model") from error
+
+
+def _run(call: Call) -> str:
+    """The run that the call is recorded for; empty for none."""
+    name = call.request.headers.get(RUN_HEADER)
+    if name is None:
+        return ""
+    if problem := run_name_problem(name, RUN_HEADER):
+        raise InvalidRequestError(problem, RUN_HEADER)
+    return name
 
 
 async def _all(answer: CallAnswer) -> bytes:

@@ -9,6 +9,7 @@ from services.bus import IMPORTED, IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError
 from services.words import refusals
 from services.words.job_options import MOST_REPEATS
+from services.words.jobs import RECORDED
 from touchstone.v1 import suite_pb2
 from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
 
@@ -24,7 +25,8 @@ _RUN_BYTES = 256 * 1024
 _NAME_CHARACTERS = 200
 
 # An answer of this very length counts as cut (services/evaluator/item_result.py), so it is one byte less.
-_RESPONSE_BYTES = 256 * 1024 - 5
+RESPONSE_BYTES = 256 * 1024 - 5
+REASONING_BYTES = CALLS_BYTES = 128 * 1024
 _PROMPT_BYTES = _ROW_BYTES = _CONTINUATION_BYTES = 128 * 1024
 _ERROR_BYTES = 8 * 1024
 
@@ -33,7 +35,8 @@ def check_run(run: ImportedRun) -> None:
     """Raises InvalidRequestError."""
     if run.tool not in IMPORTED_ENDPOINTS:
         raise InvalidRequestError(f"tool must be {' or '.join(IMPORTED_ENDPOINTS)}.", "run.tool")
-    if run.dataset_id and (run.suite or run.tool != IMPORTED):
+    by_id = run.tool in (IMPORTED, RECORDED)
+    if run.dataset_id and (run.suite or not by_id):
         raise InvalidRequestError(
             f"Set either suite or dataset_id. dataset_id is only for the tool {IMPORTED}.",
             "run.dataset_id",
@@ -44,8 +47,8 @@ def check_run(run: ImportedRun) -> None:
             raise InvalidRequestError(f"{field} must have between 1 and {_NAME_CHARACTERS} characters.", f"run.{field}")
     if run.mode not in (suite_pb2.MODE_GENERATE, suite_pb2.MODE_LOGLIKELIHOOD):
         raise InvalidRequestError(refusals.MODE, "run.mode")
-    if run.tool == IMPORTED and run.mode != suite_pb2.MODE_GENERATE:
-        raise InvalidRequestError(f"Answers of the tool {IMPORTED} are text. Set mode to generate.", "run.mode")
+    if by_id and run.mode != suite_pb2.MODE_GENERATE:
+        raise InvalidRequestError(f"Answers of the tool {run.tool} are text. Set mode to generate.", "run.mode")
     if len(run.prompt_hashes) > MOST_TASKS or run.ByteSize() > _RUN_BYTES:
         raise InvalidRequestError(
             f"The description of a run must have at most {_RUN_BYTES:,} bytes and {MOST_TASKS} tasks.", "run"
@@ -85,7 +88,9 @@ def _wrong(answer: ImportedAnswer, mode: suite_pb2.Mode) -> str:
     for field, text, most in (
         ("row", answer.row, _ROW_BYTES),
         ("prompt", answer.prompt, _PROMPT_BYTES),
-        ("response", answer.response, _RESPONSE_BYTES),
+        ("response", answer.response, RESPONSE_BYTES),
+        ("reasoning", answer.reasoning, REASONING_BYTES),
+        ("tool_calls", "".join(c.id + c.name + c.arguments for c in answer.tool_calls), CALLS_BYTES),
         ("error", answer.error, _ERROR_BYTES),
         ("finish_reason", answer.finish_reason, _NAME_CHARACTERS),
         ("continuations", "".join(c.text for c in answer.continuations), _CONTINUATION_BYTES),

@@ -8,6 +8,7 @@ from services.errors import InvalidRequestError, NotFoundError
 from services.results.paging import MAX_PAGE_BYTES
 from services.results.storage.database import Connection, first_row
 from services.words import refusals
+from touchstone.v1.content_pb2 import ToolCall
 from touchstone.v1.item_result_pb2 import Continuation
 from touchstone.v1.results_service_pb2 import (
     FindResponsesRequest,
@@ -27,7 +28,7 @@ _CHUNK = 64
 """Answers per read; one may take half a megabyte."""
 _PLAIN = (
     *("task", "item", "repeat", "row", "prompt", "response", "finish_reason", "latency_ms", "input_tokens"),
-    *("output_tokens", "error"),
+    *("output_tokens", "error", "reasoning", "reasoning_tokens", "ttft_ms", "cost_usd", "served_model"),
 )
 _COLUMNS = ", ".join(f'"{name}"' for name in _PLAIN)
 
@@ -108,13 +109,15 @@ def find_answers(connection: Connection, request: FindResponsesRequest) -> FindR
 
 def _read(connection: Connection, request: FindResponsesRequest, items: Sequence[int]) -> list[ImportedAnswer]:
     rows = connection.execute(
-        f"SELECT {_COLUMNS}, continuations FROM imported_answers WHERE import_id = $import_id AND task = $task "
-        'AND "repeat" = $repeat AND item IN (SELECT unnest($items::INTEGER[])) ORDER BY item',
+        f"SELECT {_COLUMNS}, continuations, tool_calls FROM imported_answers WHERE import_id = $import_id "
+        'AND task = $task AND "repeat" = $repeat AND item IN (SELECT unnest($items::INTEGER[])) ORDER BY item',
         {"import_id": request.import_id, "task": request.task, "repeat": request.repeat, "items": items},
     ).fetchall()
     return [
         ImportedAnswer(
-            **dict(zip(_PLAIN, plain, strict=True)), continuations=[Continuation(**each) for each in continuations]
+            **dict(zip(_PLAIN, plain, strict=True)),
+            continuations=[Continuation(**each) for each in continuations],
+            tool_calls=[ToolCall(**each) for each in tool_calls],
         )
-        for *plain, continuations in rows
+        for *plain, continuations, tool_calls in rows
     ]

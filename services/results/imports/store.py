@@ -26,6 +26,7 @@ _BETWEEN = "\x1e"
 _CONTINUATION = pa.struct(
     [("text", pa.string()), ("loglikelihood", pa.float64()), ("tokens", pa.int32()), ("greedy", pa.bool_())]
 )
+_TOOL_CALL = pa.struct([("id", pa.string()), ("name", pa.string()), ("arguments", pa.string())])
 _SCHEMA = pa.schema(
     [
         ("import_id", pa.string()),
@@ -42,9 +43,17 @@ _SCHEMA = pa.schema(
         ("input_tokens", pa.int32()),
         ("output_tokens", pa.int32()),
         ("error", pa.string()),
+        ("reasoning", pa.string()),
+        ("tool_calls", pa.list_(_TOOL_CALL)),
+        ("reasoning_tokens", pa.int32()),
+        ("ttft_ms", pa.float64()),
+        ("cost_usd", pa.float64()),
+        ("served_model", pa.string()),
     ]
 )
-_PLAIN = tuple(name for name in _SCHEMA.names if name not in ("import_id", "prompts", "continuations"))
+_PLAIN = tuple(
+    name for name in _SCHEMA.names if name not in ("import_id", "prompts", "continuations", "tool_calls", "cost_usd")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,10 @@ def add(connection: Connection, import_id: str, answers: Sequence[ImportedAnswer
     columns["continuations"] = [
         [{name: getattr(c, name) for name in _CONTINUATION.names} for c in answer.continuations] for answer in answers
     ]
+    columns["tool_calls"] = [
+        [{name: getattr(c, name) for name in _TOOL_CALL.names} for c in answer.tool_calls] for answer in answers
+    ]
+    columns["cost_usd"] = [answer.cost_usd if answer.HasField("cost_usd") else None for answer in answers]
     table = pa.table([pa.array(columns[field.name], field.type) for field in _SCHEMA], schema=_SCHEMA)
     connection.register("imported", table)
     connection.execute("INSERT INTO imported_answers FROM imported")

@@ -15,7 +15,7 @@ from services.results.scores.unread import add_offer, caution, unread
 from services.results.statistics.metric_values import Estimate
 from services.results.storage.database import Connection, first_row, query
 from services.words import weighting
-from services.words.jobs import is_finished
+from services.words.jobs import is_finished, is_recorded
 from touchstone.v1 import job_pb2, metric_pb2
 
 COST_DIGITS = 12
@@ -161,7 +161,7 @@ def _add_usage(
     result.items_reused = total.reused
     if total.stored > total.errors:
         # The cost of imported answers to the people who collected them is unknown.
-        if not total.unpriced and not job.spec.reuse.import_id:
+        if not total.unpriced and (is_recorded(job.spec) or not job.spec.reuse.import_id):
             result.cost_usd = round(total.cost_usd, COST_DIGITS)
         ((median, p95, ttft_median, ttft_p95),) = connection.execute(
             query("scores/latency"), {"job_id": job.job_id}

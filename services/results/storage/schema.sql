@@ -484,3 +484,51 @@ CREATE TABLE calls (
     cost_usd DOUBLE,
     call BLOB NOT NULL
 );
+
+-- migration 14: recorded runs
+
+-- `run` is the serialised RecordedRun as of its end, `last_position` that of its end on USAGE.
+CREATE TABLE recorded_runs (
+    run_id VARCHAR PRIMARY KEY,
+    owner VARCHAR NOT NULL,
+    name VARCHAR NOT NULL,
+    opened_at TIMESTAMP NOT NULL,
+    closed_at TIMESTAMP,
+    discarded BOOLEAN NOT NULL,
+    last_position BIGINT NOT NULL,
+    run BLOB,
+    dropped_at TIMESTAMP
+);
+
+-- Until a call has ended, `run_id` is empty. `recorded` is the serialised RecordedCall.
+CREATE TABLE recorded_calls (
+    call_id VARCHAR PRIMARY KEY,
+    owner VARCHAR NOT NULL,
+    name VARCHAR NOT NULL,
+    run_id VARCHAR NOT NULL,
+    position BIGINT NOT NULL,
+    endpoint VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    failed BOOLEAN NOT NULL,
+    began_at TIMESTAMP NOT NULL,
+    bytes BIGINT NOT NULL,
+    call BLOB NOT NULL,
+    recorded BLOB NOT NULL
+);
+
+-- Parts of what a call said, whose end has not come yet.
+CREATE TABLE call_texts (
+    call_id VARCHAR NOT NULL,
+    part INTEGER NOT NULL,
+    kept_at TIMESTAMP NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (call_id, part)
+);
+
+-- What other tools do not tell.
+ALTER TABLE imported_answers ADD COLUMN reasoning VARCHAR DEFAULT '';
+ALTER TABLE imported_answers ADD COLUMN tool_calls STRUCT(id VARCHAR, "name" VARCHAR, arguments VARCHAR)[] DEFAULT [];
+ALTER TABLE imported_answers ADD COLUMN reasoning_tokens INTEGER DEFAULT 0;
+ALTER TABLE imported_answers ADD COLUMN ttft_ms DOUBLE DEFAULT 0;
+ALTER TABLE imported_answers ADD COLUMN cost_usd DOUBLE;
+ALTER TABLE imported_answers ADD COLUMN served_model VARCHAR DEFAULT '';

@@ -141,7 +141,9 @@ def _total(connection: Connection) -> int:
     ((total,),) = connection.execute(
         "SELECT coalesce((SELECT sum(bytes) FROM answer_texts), 0)::BIGINT "
         # Answers that wait for a run to take them.
-        "+ coalesce((SELECT sum(bytes) FROM imports), 0)::BIGINT"
+        "+ coalesce((SELECT sum(bytes) FROM imports), 0)::BIGINT "
+        # Calls that wait for their run to be closed.
+        "+ coalesce((SELECT sum(bytes) FROM recorded_calls), 0)::BIGINT"
     ).fetchall()
     return int(total)
 

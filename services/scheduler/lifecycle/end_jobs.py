@@ -22,7 +22,7 @@ from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.start_jobs import refused
 from services.scheduler.ports import Change, Results
 from services.scheduler.results_client import until_answered
-from services.words.jobs import calls_nobody
+from services.words.jobs import calls_nobody, is_recorded
 from touchstone.v1 import job_pb2
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Sealing:
     async def _complete(self, job: Job, unanswered: int) -> None:
         planned = Layout(job.message.plan).items
         share = self._registry.limits.error_share
-        if unanswered > share * planned:
+        if unanswered > share * planned and not is_recorded(job.message.spec):
             reason = (
                 f"{unanswered:,} of {planned:,} items have no answer after all retries, which is more than "
                 f"{share:.0%}. The others are kept; a retry runs the missing ones."

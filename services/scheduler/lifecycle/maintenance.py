@@ -14,7 +14,7 @@ from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.losses import stop_without_dataset, tell_losses
 from services.scheduler.ports import Change, Results
 from services.words import plugins
-from services.words.jobs import calls_nobody
+from services.words.jobs import calls_nobody, is_recorded
 from services.words.refusals import OVER_LIMIT, counted
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,8 @@ class Upkeep:
                 "items done. A retry runs the rest."
             )
         # Rows under way in a provider's batches are paid: the end decides whether enough were answered.
-        elif failed > share * total and not job.message.spec.provider_batch:
+        # Calls of a recorded run are what they are, and none is made again.
+        elif failed > share * total and not job.message.spec.provider_batch and not is_recorded(job.message.spec):
             reason = (
                 f"{failed:,} of {counted(done, 'item')} failed, which is more than {share:.0%} of the job. "
                 "Answers so far are kept; a retry runs the rest."

@@ -3,6 +3,7 @@ import datetime
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from touchstone.v1 import call_pb2 as _call_pb2
 from touchstone.v1 import comparison_pb2 as _comparison_pb2
+from touchstone.v1 import content_pb2 as _content_pb2
 from touchstone.v1 import item_result_pb2 as _item_result_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import metric_pb2 as _metric_pb2
@@ -924,7 +925,7 @@ class ImportedRun(_message.Message):
     def __init__(self, tool: _Optional[str] = ..., tool_version: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., parameters: _Optional[str] = ..., digest: _Optional[str] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., template: _Optional[str] = ..., prompt_hashes: _Optional[_Mapping[str, str]] = ..., dataset_id: _Optional[str] = ...) -> None: ...
 
 class ImportedAnswer(_message.Message):
-    __slots__ = ("task", "item", "repeat", "row", "prompt", "response", "finish_reason", "continuations", "latency_ms", "input_tokens", "output_tokens", "error")
+    __slots__ = ("task", "item", "repeat", "row", "prompt", "response", "finish_reason", "continuations", "latency_ms", "input_tokens", "output_tokens", "error", "reasoning", "tool_calls", "reasoning_tokens", "ttft_ms", "cost_usd", "served_model")
     TASK_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
     REPEAT_FIELD_NUMBER: _ClassVar[int]
@@ -937,6 +938,12 @@ class ImportedAnswer(_message.Message):
     INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    REASONING_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
+    REASONING_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    TTFT_MS_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    SERVED_MODEL_FIELD_NUMBER: _ClassVar[int]
     task: str
     item: int
     repeat: int
@@ -949,7 +956,13 @@ class ImportedAnswer(_message.Message):
     input_tokens: int
     output_tokens: int
     error: str
-    def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., row: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., finish_reason: _Optional[str] = ..., continuations: _Optional[_Iterable[_Union[_item_result_pb2.Continuation, _Mapping]]] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+    reasoning: str
+    tool_calls: _containers.RepeatedCompositeFieldContainer[_content_pb2.ToolCall]
+    reasoning_tokens: int
+    ttft_ms: float
+    cost_usd: float
+    served_model: str
+    def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., row: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., finish_reason: _Optional[str] = ..., continuations: _Optional[_Iterable[_Union[_item_result_pb2.Continuation, _Mapping]]] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., error: _Optional[str] = ..., reasoning: _Optional[str] = ..., tool_calls: _Optional[_Iterable[_Union[_content_pb2.ToolCall, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., ttft_ms: _Optional[float] = ..., cost_usd: _Optional[float] = ..., served_model: _Optional[str] = ...) -> None: ...
 
 class ListCallsRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "owner", "endpoint", "model", "started_after")
@@ -988,3 +1001,51 @@ class GetCallUsageResponse(_message.Message):
     USAGE_FIELD_NUMBER: _ClassVar[int]
     usage: _containers.RepeatedCompositeFieldContainer[_call_pb2.CallUsage]
     def __init__(self, usage: _Optional[_Iterable[_Union[_call_pb2.CallUsage, _Mapping]]] = ...) -> None: ...
+
+class ListRecordedRunsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListRecordedRunsResponse(_message.Message):
+    __slots__ = ("runs", "next_page_token")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[_call_pb2.RecordedRun]
+    next_page_token: str
+    def __init__(self, runs: _Optional[_Iterable[_Union[_call_pb2.RecordedRun, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class CloseRecordedRunRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class CloseRecordedRunResponse(_message.Message):
+    __slots__ = ("run", "dataset_id", "job_ids", "specs", "request_id")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    DATASET_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    SPECS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    run: _call_pb2.RecordedRun
+    dataset_id: str
+    job_ids: _containers.RepeatedScalarFieldContainer[str]
+    specs: _containers.RepeatedCompositeFieldContainer[_job_pb2.JobSpec]
+    request_id: str
+    def __init__(self, run: _Optional[_Union[_call_pb2.RecordedRun, _Mapping]] = ..., dataset_id: _Optional[str] = ..., job_ids: _Optional[_Iterable[str]] = ..., specs: _Optional[_Iterable[_Union[_job_pb2.JobSpec, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteRecordedRunRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DeleteRecordedRunResponse(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: _call_pb2.RecordedRun
+    def __init__(self, run: _Optional[_Union[_call_pb2.RecordedRun, _Mapping]] = ...) -> None: ...

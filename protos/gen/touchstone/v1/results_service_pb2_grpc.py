@@ -136,6 +136,21 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetCallUsageRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetCallUsageResponse.FromString,
                 _registered_method=True)
+        self.ListRecordedRuns = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListRecordedRuns',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListRecordedRunsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListRecordedRunsResponse.FromString,
+                _registered_method=True)
+        self.CloseRecordedRun = channel.unary_unary(
+                '/touchstone.v1.ResultsService/CloseRecordedRun',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.CloseRecordedRunRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.CloseRecordedRunResponse.FromString,
+                _registered_method=True)
+        self.DeleteRecordedRun = channel.unary_unary(
+                '/touchstone.v1.ResultsService/DeleteRecordedRun',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.DeleteRecordedRunRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.DeleteRecordedRunResponse.FromString,
+                _registered_method=True)
         self.SealJob = channel.unary_unary(
                 '/touchstone.v1.ResultsService/SealJob',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.SealJobRequest.SerializeToString,
@@ -306,6 +321,28 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListRecordedRuns(self, request, context):
+        """The caller's recorded runs that are open, those with the newest call first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CloseRecordedRun(self, request, context):
+        """Closes the caller's run of that name, and makes a dataset of its requests and an import of each model's answers.
+        What is left is to create the jobs. NOT_FOUND where no such run is open and none was closed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteRecordedRun(self, request, context):
+        """Deletes what the caller's open run of that name has recorded. NOT_FOUND where none is open.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SealJob(self, request, context):
         """The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here
         because they were released here.
@@ -438,6 +475,21 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.GetCallUsage,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetCallUsageRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetCallUsageResponse.SerializeToString,
+            ),
+            'ListRecordedRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRecordedRuns,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListRecordedRunsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListRecordedRunsResponse.SerializeToString,
+            ),
+            'CloseRecordedRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.CloseRecordedRun,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.CloseRecordedRunRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.CloseRecordedRunResponse.SerializeToString,
+            ),
+            'DeleteRecordedRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRecordedRun,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.DeleteRecordedRunRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.DeleteRecordedRunResponse.SerializeToString,
             ),
             'SealJob': grpc.unary_unary_rpc_method_handler(
                     servicer.SealJob,
@@ -1001,6 +1053,87 @@ class ResultsService:
             '/touchstone.v1.ResultsService/GetCallUsage',
             touchstone_dot_v1_dot_results__service__pb2.GetCallUsageRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.GetCallUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRecordedRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListRecordedRuns',
+            touchstone_dot_v1_dot_results__service__pb2.ListRecordedRunsRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListRecordedRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CloseRecordedRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/CloseRecordedRun',
+            touchstone_dot_v1_dot_results__service__pb2.CloseRecordedRunRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.CloseRecordedRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRecordedRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/DeleteRecordedRun',
+            touchstone_dot_v1_dot_results__service__pb2.DeleteRecordedRunRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.DeleteRecordedRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

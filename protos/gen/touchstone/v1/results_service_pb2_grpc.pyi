@@ -88,6 +88,14 @@ class ResultsServiceStub:
     """Requests to /v1/chat/completions and /v1/responses, newest first."""
     GetCallUsage: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetCallUsageRequest, _results_service_pb2.GetCallUsageResponse]
     """Their sums for each user and model, those that cost most first."""
+    ListRecordedRuns: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListRecordedRunsRequest, _results_service_pb2.ListRecordedRunsResponse]
+    """The caller's recorded runs that are open, those with the newest call first."""
+    CloseRecordedRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.CloseRecordedRunRequest, _results_service_pb2.CloseRecordedRunResponse]
+    """Closes the caller's run of that name, and makes a dataset of its requests and an import of each model's answers.
+    What is left is to create the jobs. NOT_FOUND where no such run is open and none was closed.
+    """
+    DeleteRecordedRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.DeleteRecordedRunRequest, _results_service_pb2.DeleteRecordedRunResponse]
+    """Deletes what the caller's open run of that name has recorded. NOT_FOUND where none is open."""
     @_builtins.property
     @_deprecated("""This method has been marked as deprecated using proto method options.""")
     def SealJob(self) -> _grpc.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]:
@@ -161,6 +169,14 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """Requests to /v1/chat/completions and /v1/responses, newest first."""
     GetCallUsage: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetCallUsageRequest, _results_service_pb2.GetCallUsageResponse]  # type: ignore[assignment]
     """Their sums for each user and model, those that cost most first."""
+    ListRecordedRuns: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListRecordedRunsRequest, _results_service_pb2.ListRecordedRunsResponse]  # type: ignore[assignment]
+    """The caller's recorded runs that are open, those with the newest call first."""
+    CloseRecordedRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.CloseRecordedRunRequest, _results_service_pb2.CloseRecordedRunResponse]  # type: ignore[assignment]
+    """Closes the caller's run of that name, and makes a dataset of its requests and an import of each model's answers.
+    What is left is to create the jobs. NOT_FOUND where no such run is open and none was closed.
+    """
+    DeleteRecordedRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.DeleteRecordedRunRequest, _results_service_pb2.DeleteRecordedRunResponse]  # type: ignore[assignment]
+    """Deletes what the caller's open run of that name has recorded. NOT_FOUND where none is open."""
     @_builtins.property
     @_deprecated("""This method has been marked as deprecated using proto method options.""")
     def SealJob(self) -> _aio.UnaryUnaryMultiCallable[_results_service_pb2.SealJobRequest, _results_service_pb2.SealJobResponse]:  # type: ignore[override]
@@ -351,6 +367,32 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.GetCallUsageResponse, _abc.Awaitable[_results_service_pb2.GetCallUsageResponse]]:
         """Their sums for each user and model, those that cost most first."""
+
+    @_abc_1.abstractmethod
+    def ListRecordedRuns(
+        self,
+        request: _results_service_pb2.ListRecordedRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListRecordedRunsResponse, _abc.Awaitable[_results_service_pb2.ListRecordedRunsResponse]]:
+        """The caller's recorded runs that are open, those with the newest call first."""
+
+    @_abc_1.abstractmethod
+    def CloseRecordedRun(
+        self,
+        request: _results_service_pb2.CloseRecordedRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.CloseRecordedRunResponse, _abc.Awaitable[_results_service_pb2.CloseRecordedRunResponse]]:
+        """Closes the caller's run of that name, and makes a dataset of its requests and an import of each model's answers.
+        What is left is to create the jobs. NOT_FOUND where no such run is open and none was closed.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteRecordedRun(
+        self,
+        request: _results_service_pb2.DeleteRecordedRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.DeleteRecordedRunResponse, _abc.Awaitable[_results_service_pb2.DeleteRecordedRunResponse]]:
+        """Deletes what the caller's open run of that name has recorded. NOT_FOUND where none is open."""
 
     @_deprecated("""The services now call these four in ResultsInternalService. They are not meant for other callers, and answer here\nbecause they were released here.\nbuf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE""")
     @_abc_1.abstractmethod

@@ -13,6 +13,7 @@ from services.gateway.fields.checks import JOB_ID_PATTERN
 from services.gateway.fields.query import Parameter
 from services.gateway.fields.schema import OBJECT, STRING, Schema, about, array, null, shape
 from services.gateway.http.responses import JSONResponse
+from services.words.jobs import RUN_NAME
 
 _PATH: dict[str, Schema] = {
     "job_id": about({"type": "string", "pattern": JOB_ID_PATTERN}, "A job's id, or a benchmark's."),
@@ -21,6 +22,7 @@ _PATH: dict[str, Schema] = {
     "task": about(STRING, "A task of the job."),
     "item": about({"type": "integer", "minimum": 0}, "Row in the published split, from 0."),
     "configuration": about(STRING, "A configuration's hash, name or alias."),
+    "name": about({"type": "string", "pattern": RUN_NAME}, "A recorded run's name."),
     "schedule_id": about({"type": "string", "format": "uuid"}, "A schedule's id."),
     "webhook_id": about({"type": "string", "format": "uuid"}, "A webhook's id."),
     "delivery_id": about(STRING, "A delivery's id."),

@@ -27,7 +27,9 @@ def call(number: int, outcome: Call.Outcome = Call.OUTCOME_ANSWERED, **fields: A
 
 
 def keep(connection: Connection, *calls: Call) -> None:
-    messages: list[Any] = [SimpleNamespace(data=one.SerializeToString()) for one in calls]
+    messages: list[Any] = [
+        SimpleNamespace(subject=f"usage.{one.endpoint}", data=one.SerializeToString()) for one in calls
+    ]
     store(connection, messages)
 
 

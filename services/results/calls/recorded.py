@@ -1,0 +1,281 @@
+"""Recorded runs: calls that a user makes under one name. Each function runs inside the caller's transaction.
+
+A call belongs to the run of its name that is open when its end is stored. The end of a run is on the same stream as the
+calls, so reading the stream again gives the same runs. Texts stay until the run's jobs are created, a week
+without that, and within the store's bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from services.errors import NotFoundError
+from services.results import paging
+from services.results.storage.database import Connection, first_row
+from touchstone.v1 import results_service_pb2 as pb
+from touchstone.v1.call_pb2 import Call, CallText, RecordedCall, RecordedRun, RunEnd
+
+KEPT = timedelta(days=7)
+_LONGEST_CALL = timedelta(hours=1)
+"""What has not ended for longer has lost its evaluator."""
+CHUNK = 64
+"""Calls per read; each may take some megabytes."""
+_TEXTS_KEPT = timedelta(days=1)
+
+
+# -- storing -------------------------------------------------------------------------------------------------------
+
+
+def keep_text(connection: Connection, text: CallText) -> None:
+    connection.execute(
+        "INSERT INTO call_texts VALUES ($call_id, $part, $at, $data) ON CONFLICT DO NOTHING",
+        {"call_id": text.call_id, "part": text.part, "at": _now(), "data": text.data},
+    )
+
+
+def keep(connection: Connection, call: Call, position: int) -> None:
+    """Part of storing a call: notes that it has begun, and puts it into the open run once it has ended. A call of which
+    nothing was recorded, or whose texts were deleted, is not part of a run."""
+    ended = call.outcome != Call.OUTCOME_UNSPECIFIED
+    if ended and _is_kept(connection, call.call_id):
+        return
+    data = b"".join(_texts(connection, call)) if ended else b""
+    if ended and not data:
+        connection.execute("DELETE FROM recorded_calls WHERE call_id = $call_id", {"call_id": call.call_id})
+        return
+    connection.execute(
+        "INSERT INTO recorded_calls VALUES ($call_id, $owner, $name, $run_id, $position, $endpoint, $model, $failed, "
+        "$at, $bytes, $call, $recorded) ON CONFLICT (call_id) DO UPDATE SET run_id = excluded.run_id, "
+        "position = excluded.position, failed = excluded.failed, bytes = excluded.bytes, call = excluded.call, "
+        "recorded = excluded.recorded WHERE recorded_calls.run_id = ''",
+        {
+            "call_id": call.call_id,
+            "owner": call.owner,
+            "name": call.run,
+            "run_id": _open(connection, call) if ended else "",
+            "position": position,
+            "endpoint": call.endpoint,
+            "model": call.model,
+            "failed": bool(error_of(call, RecordedCall.FromString(data))) if ended else False,
+            "at": call.started_at.ToDatetime(),
+            "bytes": len(data),
+            "call": call.SerializeToString(),
+            "recorded": data,
+        },
+    )
+
+
+def error_of(call: Call, recorded: RecordedCall) -> str:
+    """Why a call that has ended has no answer; empty where it has one."""
+    if call.outcome == Call.OUTCOME_ANSWERED:
+        return recorded.error
+    return call.error or "The call failed."
+
+
+def end(connection: Connection, ended: RunEnd, position: int) -> None:
+    """Closes a run. A second end changes nothing."""
+    run = _run(connection, ended.run_id)
+    if run is None or run.HasField("closed_at"):
+        return
+    run.closed_at.CopyFrom(ended.ended_at)
+    connection.execute(
+        "UPDATE recorded_runs SET closed_at = $closed_at, discarded = $discarded, last_position = $position, "
+        "run = $run WHERE run_id = $run_id",
+        {
+            "run_id": run.run_id,
+            "closed_at": ended.ended_at.ToDatetime(),
+            "discarded": ended.discarded,
+            "position": position,
+            "run": run.SerializeToString(),
+        },
+    )
+
+
+def _is_kept(connection: Connection, call_id: str) -> bool:
+    where = {"call_id": call_id}
+    kept = "SELECT 1 FROM recorded_calls WHERE call_id = $call_id AND run_id <> ''"
+    return first_row(connection, kept, where) is not None
+
+
+def _texts(connection: Connection, call: Call) -> list[bytes]:
+    rows = connection.execute(
+        "SELECT data FROM call_texts WHERE call_id = $call_id ORDER BY part", {"call_id": call.call_id}
+    ).fetchall()
+    return [bytes(data) for (data,) in rows] if len(rows) == call.texts else []
+
+
+def _open(connection: Connection, call: Call) -> str:
+    """The open run of the call's name, which the call opens if there is none."""
+    where = {"owner": call.owner, "name": call.run}
+    found = first_row(
+        connection,
+        "SELECT run_id FROM recorded_runs WHERE owner = $owner AND name = $name AND closed_at IS NULL",
+        where,
+    )
+    if found is not None:
+        return str(found[0])
+    connection.execute(
+        "INSERT INTO recorded_runs VALUES ($run_id, $owner, $name, $at, NULL, false, 0, NULL, NULL)",
+        where | {"run_id": call.call_id, "at": call.started_at.ToDatetime()},
+    )
+    return call.call_id
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def list_runs(connection: Connection, request: pb.ListRecordedRunsRequest, owner: str) -> pb.ListRecordedRunsResponse:
+    """The open ones. Raises InvalidRequestError for a bad page."""
+    size = paging.page_size(request.page_size, default=100, most=1000)
+    filter_ = paging.page_filter(request)
+    after = paging.decode_token(request.page_token, filter_, (int, str)) or (None, None)
+    rows = connection.execute(
+        "SELECT run_id FROM recorded_runs WHERE owner = $owner AND closed_at IS NULL AND "
+        "($after_at IS NULL OR (opened_at, run_id) < ($after_at::TIMESTAMP, $after_id)) "
+        "ORDER BY opened_at DESC, run_id DESC LIMIT $size",
+        {
+            "owner": owner,
+            "after_at": paging.time_of(after[0]) if after[0] is not None else None,
+            "after_id": after[1],
+            "size": size + 1,
+        },
+    ).fetchall()
+    found = [run for (run_id,) in rows if (run := _run(connection, run_id)) is not None]
+    runs, token = paging.fill_page(found, size, filter_, lambda run: [run.opened_at.ToMicroseconds(), run.run_id])
+    return pb.ListRecordedRunsResponse(runs=runs, next_page_token=token)
+
+
+def newest(connection: Connection, owner: str, name: str) -> RecordedRun:
+    """The open run of that name, or the one that was closed last. Raises NotFoundError."""
+    found = first_row(
+        connection,
+        "SELECT run_id FROM recorded_runs WHERE owner = $owner AND name = $name AND NOT discarded "
+        "ORDER BY closed_at DESC NULLS FIRST LIMIT 1",
+        {"owner": owner, "name": name},
+    )
+    run = _run(connection, found[0]) if found is not None else None
+    if run is None:
+        raise NotFoundError(
+            f"No recorded run has the name {name[:100]!r}. Send the header X-Touchstone-Run with a call to begin one."
+        )
+    return run
+
+
+def get(connection: Connection, run_id: str) -> RecordedRun:
+    """Raises NotFoundError."""
+    run = _run(connection, run_id)
+    if run is None:
+        raise NotFoundError(f"Recorded run {run_id} not found.")
+    return run
+
+
+def calls(connection: Connection, run_id: str) -> Iterator[tuple[Call, RecordedCall]]:
+    """In the order in which they ended."""
+    after = -1
+    while True:
+        rows = connection.execute(
+            "SELECT position, call, recorded FROM recorded_calls WHERE run_id = $run_id AND position > $after "
+            "ORDER BY position LIMIT $most",
+            {"run_id": run_id, "after": after, "most": CHUNK},
+        ).fetchall()
+        for position, call, recorded in rows:
+            after = position
+            yield Call.FromString(call), RecordedCall.FromString(recorded)
+        if len(rows) < CHUNK:
+            return
+
+
+def some(connection: Connection, call_ids: Sequence[str]) -> dict[str, tuple[Call, RecordedCall]]:
+    """Calls by id. Raises NotFoundError where their run was dropped."""
+    rows = connection.execute(
+        "SELECT call_id, call, recorded FROM recorded_calls WHERE call_id IN (SELECT unnest($ids::VARCHAR[]))",
+        {"ids": call_ids},
+    ).fetchall()
+    if len(rows) < len(call_ids):
+        raise NotFoundError("The texts of the recorded run were deleted while it was closed.")
+    return {call_id: (Call.FromString(call), RecordedCall.FromString(kept)) for call_id, call, kept in rows}
+
+
+def _run(connection: Connection, run_id: str) -> RecordedRun | None:
+    row = first_row(
+        connection, "SELECT owner, name, opened_at, run FROM recorded_runs WHERE run_id = $id", {"id": run_id}
+    )
+    if row is None:
+        return None
+    owner, name, opened_at, stored = row
+    if stored is not None:
+        return RecordedRun.FromString(stored)
+    run = RecordedRun(run_id=run_id, name=name, owner=owner)
+    run.opened_at.FromDatetime(opened_at)
+    ((run.calls, run.failed, run.bytes, last_at, models),) = connection.execute(
+        "SELECT count(*), count(*) FILTER (failed), coalesce(sum(bytes), 0)::BIGINT, max(began_at), "
+        "list_sort(list(DISTINCT model || '@' || endpoint)) FROM recorded_calls WHERE run_id = $id",
+        {"id": run_id},
+    ).fetchall()
+    run.last_at.FromDatetime(last_at or opened_at)
+    run.models.extend(models or ())
+    since = _now() - _LONGEST_CALL
+    ((run.unfinished,),) = connection.execute(
+        "SELECT count(*) FROM recorded_calls WHERE run_id = '' AND owner = $owner AND name = $name "
+        "AND began_at > $since",
+        {"owner": owner, "name": name, "since": since},
+    ).fetchall()
+    return run
+
+
+def _now() -> datetime:
+    """UTC without a zone."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+# -- deleting ------------------------------------------------------------------------------------------------------
+
+
+def stale(connection: Connection, max_bytes: int, now: datetime) -> list[RecordedRun]:
+    """Open runs without a call for a week, and the oldest ones beyond the bound; 0 means no bound."""
+    rows = connection.execute(
+        "SELECT run_id, sum(bytes)::BIGINT, max(began_at) < $oldest "
+        "FROM recorded_calls JOIN recorded_runs USING (run_id) "
+        "WHERE closed_at IS NULL GROUP BY run_id ORDER BY max(began_at) DESC, run_id",
+        {"oldest": now - KEPT},
+    ).fetchall()
+    used, found = 0, []
+    for run_id, size, over in rows:
+        used += size
+        if over or (max_bytes and used > max_bytes):
+            found.append(run_id)
+            used -= size
+    return [run for run_id in found if (run := _run(connection, run_id)) is not None]
+
+
+def closed(connection: Connection) -> list[tuple[RecordedRun, int, bool]]:
+    """Closed runs whose texts are stored, with the position of their end, and whether they were discarded."""
+    rows = connection.execute(
+        "SELECT run, last_position, discarded FROM recorded_runs WHERE closed_at IS NOT NULL AND dropped_at IS NULL"
+    ).fetchall()
+    return [(RecordedRun.FromString(run), position, discarded) for run, position, discarded in rows]
+
+
+def drop(connection: Connection, run_id: str, now: datetime) -> None:
+    """Deletes what a run has recorded."""
+    where = {"run_id": run_id}
+    connection.execute("UPDATE recorded_runs SET dropped_at = $now WHERE run_id = $run_id", where | {"now": now})
+    connection.execute("DELETE FROM recorded_calls WHERE run_id = $run_id", where)
+
+
+def has_texts(connection: Connection) -> bool:
+    texts = "SELECT 1 WHERE exists(FROM call_texts) OR exists(FROM recorded_calls WHERE run_id = '')"
+    return first_row(connection, texts, {}) is not None
+
+
+def forget_texts(connection: Connection, now: datetime) -> None:
+    """Deletes parts whose call has ended, and parts and beginnings of calls that never will."""
+    connection.execute(
+        "DELETE FROM call_texts WHERE kept_at < $oldest "
+        "OR call_id IN (SELECT call_id FROM calls WHERE outcome <> $begun)",
+        {"oldest": now - _TEXTS_KEPT, "begun": Call.OUTCOME_UNSPECIFIED},
+    )
+    connection.execute(
+        "DELETE FROM recorded_calls WHERE run_id = '' AND began_at < $oldest", {"oldest": now - _TEXTS_KEPT}
+    )
