@@ -13,10 +13,9 @@ from numpy.random import Generator, default_rng
 
 from benchmarks import report
 from benchmarks.report import Finding
+from services.results.paired.differences import suite_differences, task_differences
 from services.results.paired.pairs.difference import Terms
 from services.results.paired.pairs.rows import Confusion, Means, Metric, TaskRows
-from services.results.paired.suite_difference import suite_differences
-from services.results.paired.task_differences import task_differences
 
 SUBJECTS, ITEMS, MODELS = 57, 14_042, 10
 _ACCURACY, _MATTHEWS, _F1 = "accuracy", "matthews_correlation", "f1"

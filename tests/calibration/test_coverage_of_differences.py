@@ -11,10 +11,9 @@ from numpy.random import default_rng
 
 from services.results.paired import binary
 from services.results.paired.confusion_differences import difference_ranges
+from services.results.paired.differences import suite_differences, task_differences
 from services.results.paired.pairs.difference import Terms
 from services.results.paired.pairs.rows import Confusion, Correlation
-from services.results.paired.suite_difference import suite_differences
-from services.results.paired.task_differences import task_differences
 from services.results.statistics.intervals import Z95
 from services.results.statistics.metric_values import pearson, spearman
 from tests.calibration.worlds import (

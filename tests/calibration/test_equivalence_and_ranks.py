@@ -9,12 +9,10 @@ import pytest
 from numpy.random import Generator, default_rng
 
 from services.results.comparison.rank_ranges import of_tests
-from services.results.paired.corrections import adjust_pairs
-from services.results.paired.omnibus import suite_omnibus
+from services.results.paired.corrections import adjust_pairs, suite_omnibus
+from services.results.paired.differences import suite_differences, task_differences
 from services.results.paired.pairs.difference import Terms
 from services.results.paired.pairs.rows import TaskRows, binary_rows
-from services.results.paired.suite_difference import suite_differences
-from services.results.paired.task_differences import task_differences
 from services.results.statistics.metric_values import Floats
 from tests.calibration.worlds import by_cluster, cluster_answers, right_and_wrong
 

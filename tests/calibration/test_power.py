@@ -9,9 +9,8 @@ from scipy import stats
 
 from services.results.paired import binary
 from services.results.paired.corrections import holm, within
+from services.results.paired.differences import suite_differences, task_differences
 from services.results.paired.pairs.difference import Difference, Terms
-from services.results.paired.suite_difference import suite_differences
-from services.results.paired.task_differences import task_differences
 from services.results.statistics.metric_values import Floats
 from tests.calibration.worlds import Unlike, by_cluster, cluster_answers, right_and_wrong
 

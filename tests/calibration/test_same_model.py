@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from services.results.paired.corrections import Correction, adjust
+from services.results.paired.differences import suite_differences, task_differences
 from services.results.paired.pairs.difference import Difference, Terms
 from services.results.paired.pairs.rows import is_binary
-from services.results.paired.suite_difference import suite_differences
-from services.results.paired.task_differences import task_differences
 from tests.calibration.worlds import (
     NO_YES,
     THREE,

@@ -9,9 +9,8 @@ from services.errors import InvalidRequestError
 from services.results.comparison import common_items, expenses, findings, rank_ranges
 from services.results.comparison.advice import notes, recommendations
 from services.results.comparison.common_items import Common
-from services.results.comparison.findings import Finding
+from services.results.comparison.findings import Finding, left_unanswered
 from services.results.comparison.messages import difference_message, omnibus_message, run_message
-from services.results.comparison.open_cases import left_unanswered
 from services.results.comparison.outcome import Outcome
 from services.results.comparison.selection import comparability, subjects
 from services.results.comparison.selection.comparability import Comparability

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from services.results.comparison.selection.comparability import Comparability
-from services.results.paired import cost_draws
+from services.results.paired.differences import cost_differences, log_statistics
 from services.results.paired.pairs.difference import Terms
 from services.results.paired.pairs.rows import Cost
 from services.results.storage.database import Connection, query
@@ -59,13 +59,13 @@ def savings(costs: Sequence[Costs], focus: int, others: Sequence[int], terms: Te
         if focus not in one.places:
             continue
         column = {place: number for number, place in enumerate(one.places)}
-        logs = cost_draws.log_statistics(one.cost)
+        logs = log_statistics(one.cost)
         apart = {other: abs(logs[column[focus]] - logs[column[other]]) for other in others if other in column}
         asked = [other for other in apart if 1 - math.exp(-apart[other]) >= _SMALLEST_SAVING]
         if not asked:
             continue
         pairs = [(column[focus], column[other]) for other in asked]
-        drawn = cost_draws.differences(one.cost, pairs, replace(terms, resamples=_RESAMPLES), seed=(terms.seed, _SEED))
+        drawn = cost_differences(one.cost, pairs, replace(terms, resamples=_RESAMPLES), seed=(terms.seed, _SEED))
         for other, found in zip(asked, drawn, strict=True):
             if found.value is None or found.low is None or found.high is None:
                 continue

@@ -15,8 +15,7 @@ from typing import TypeVar
 from services.errors import TouchstoneError
 from services.results.comparison import common_items, findings
 from services.results.comparison.common_items import Common
-from services.results.comparison.findings import Finding
-from services.results.comparison.open_cases import open_cases
+from services.results.comparison.findings import Finding, open_cases
 from services.results.comparison.selection import comparability, runs
 from services.results.comparison.selection.comparability import Comparability
 from services.results.comparison.shared_rows import SharedRows

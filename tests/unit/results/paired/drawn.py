@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from services.results.paired.differences import task_differences
 from services.results.paired.pairs.difference import Difference, Terms
 from services.results.paired.pairs.rows import TaskRows
-from services.results.paired.task_differences import task_differences
 from services.results.statistics.metric_values import Floats, Ints
 
 PAIR = [(0, 1)]

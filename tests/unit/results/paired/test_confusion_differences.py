@@ -7,10 +7,9 @@ import pytest
 from sklearn import metrics as sk
 
 from services.results.paired import exchange
+from services.results.paired.differences import suite_differences, task_differences
 from services.results.paired.pairs.difference import Difference, Terms
 from services.results.paired.pairs.rows import Confusion, TaskRows
-from services.results.paired.suite_difference import suite_differences
-from services.results.paired.task_differences import task_differences
 from services.results.statistics.metric_values import Floats, Ints
 from tests.recompute import chi_square_range
 from tests.unit.results.paired.drawn import PAIR, agrees, difference, exchanged, of_rows

@@ -17,8 +17,8 @@ from services.results.paired.corrections import (
     task_family,
     within,
 )
+from services.results.paired.differences import task_differences
 from services.results.paired.pairs.difference import Difference, Reach, Terms
-from services.results.paired.task_differences import task_differences
 from tests.unit.results.paired_rows import counted
 
 TERMS = Terms()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from services.results.paired.differences import suite_differences
 from services.results.paired.pairs.difference import Terms
 from services.results.paired.pairs.rows import ClusteredConfusion
-from services.results.paired.suite_difference import suite_differences
 from services.results.statistics.metric_values import Floats, Ints
 from tests.unit.results.paired.drawn import PAIR, agrees, exchanged, of_rows
 from tests.unit.results.paired_rows import labelled, mixed_task, scored

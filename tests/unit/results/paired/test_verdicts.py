@@ -6,8 +6,8 @@ import subprocess
 import sys
 from dataclasses import replace
 
+from services.results.paired.differences import task_differences
 from services.results.paired.pairs.difference import Difference, Terms
-from services.results.paired.task_differences import task_differences
 from services.results.paired.verdicts import Verdict, sentence, verdict
 from tests.unit.results.paired_rows import counted
 from touchstone.v1 import comparison_pb2
@@ -116,7 +116,7 @@ def test_a_comparison_imports_no_scipy() -> None:
     """It would double the time that the results service takes to start."""
     script = """import sys
 from services.results.comparison import rank_ranges
-from services.results.paired import corrections, omnibus, suite_difference, verdicts
+from services.results.paired import corrections, differences, verdicts
 print([m for m in sys.modules if 'scipy' in m])
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

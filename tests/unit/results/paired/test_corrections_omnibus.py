@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import cochrans_q
 
-from services.results.paired.omnibus import task_omnibus
+from services.results.paired.corrections import task_omnibus
 from tests.unit.results.paired_rows import scored
 
 

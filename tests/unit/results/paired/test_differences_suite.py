@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from services.results.paired.differences import suite_differences, task_differences
 from services.results.paired.pairs.rows import Correlation, Means
-from services.results.paired.suite_difference import suite_differences
-from services.results.paired.task_differences import task_differences
 from tests.unit.results.paired_rows import KINDS, PAIRS, TERMS, counted, mixed_task, scored, seeds
 
 
