@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -81,16 +82,18 @@ async def test_a_wrong_name_of_a_run_is_refused_before_the_call(gateway: Running
 
 
 async def test_recorded_runs_are_listed_closed_and_deleted(gateway: Running) -> None:
-    run = RecordedRun(run_id="1", name="support", owner="ann", calls=3, failed=1, models=["m@local"])
+    run = RecordedRun(run_id=str(UUID(int=1)), name="support", owner="ann", calls=3, failed=1, models=["m@local"])
+    run.opened_at.FromSeconds(1_790_000_000)
+    run.last_at.FromSeconds(1_790_000_060)
     spec = job_pb2.JobSpec(endpoint="baselines", model="majority", suite=job_pb2.SuiteWork(suite="glue"))
     closed = results_service_pb2.CloseRecordedRunResponse(run=run, dataset_id="ds_1", specs=[spec], request_id="1")
     gateway.world.recorded["support"] = closed
-    (one,) = (await gateway.client.get("/v1/runs")).json()["runs"]
+    (one,) = (await gateway.client.get("/api/v1/benchmarking/recorded-runs")).json()["runs"]
     assert (one["name"], one["calls"], one["failed"], one["models"]) == ("support", 3, 1, ["m@local"])
-    made = (await gateway.client.post("/v1/runs/support/close")).json()
+    made = (await gateway.client.post("/api/v1/benchmarking/recorded-runs/support/close")).json()
     assert (made["dataset_id"], made["job_ids"]) == ("ds_1", list(gateway.world.jobs))
-    again = (await gateway.client.post("/v1/runs/support/close")).json()
+    again = (await gateway.client.post("/api/v1/benchmarking/recorded-runs/support/close")).json()
     assert again["job_ids"] == made["job_ids"]
-    assert (await gateway.client.delete("/v1/runs/support")).json()["deleted"] is True
-    missing = await gateway.client.post("/v1/runs/other/close")
-    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
+    assert (await gateway.client.delete("/api/v1/benchmarking/recorded-runs/support")).json()["deleted"] is True
+    missing = await gateway.client.post("/api/v1/benchmarking/recorded-runs/other/close")
+    assert missing.status_code == 404

@@ -67,12 +67,12 @@ def ask(client: openai.OpenAI, run: str, text: str, **fields: Any) -> str:
 
 def runs(stack: Stack) -> dict[str, dict[str, Any]]:
     with stack.client() as http:
-        return {one["name"]: one for one in http.get(f"{stack.url}/v1/runs").json()["runs"]}
+        return {one["name"]: one for one in http.get(f"{stack.url}/api/v1/benchmarking/recorded-runs").json()["runs"]}
 
 
 def closed(stack: Stack, run: str) -> dict[str, Any]:
     with stack.client() as http:
-        answer = http.post(f"{stack.url}/v1/runs/{run}/close", timeout=60)
+        answer = http.post(f"{stack.url}/api/v1/benchmarking/recorded-runs/{run}/close", timeout=60)
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
@@ -152,15 +152,15 @@ def test_a_wrong_name_and_what_cannot_be_recorded_are_refused(client: openai.Ope
         ask(client, "wrong", "hello", n=2)
     assert "wrong" not in runs(stack)
     with stack.client() as http:
-        assert http.post(f"{stack.url}/v1/runs/wrong/close").status_code == 404
+        assert http.post(f"{stack.url}/api/v1/benchmarking/recorded-runs/wrong/close").status_code == 404
 
 
 def test_a_deleted_run_leaves_nothing(client: openai.OpenAI, stack: Stack) -> None:
     ask(client, "secret", "forget me")
     with stack.client() as http:
-        assert http.delete(f"{stack.url}/v1/runs/secret").json()["deleted"] is True
-        assert http.delete(f"{stack.url}/v1/runs/secret").status_code == 404
-        assert http.post(f"{stack.url}/v1/runs/secret/close").status_code == 404
+        assert http.delete(f"{stack.url}/api/v1/benchmarking/recorded-runs/secret").json()["deleted"] is True
+        assert http.delete(f"{stack.url}/api/v1/benchmarking/recorded-runs/secret").status_code == 404
+        assert http.post(f"{stack.url}/api/v1/benchmarking/recorded-runs/secret/close").status_code == 404
 
 
 def test_kills_between_calls_neither_lose_nor_double_one(client: openai.OpenAI, stack: Stack) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -13,7 +12,6 @@ from starlette.types import Receive, Scope, Send
 
 from services.errors import NotFoundError
 from services.gateway.api.declare.endpoint import OPENAI, Call, Endpoint, Resource
-from services.gateway.api.operations import recorded_runs
 from services.gateway.fields.schema import COUNT, STRING, about, enum, shape
 from services.gateway.http.responses import JSONResponse
 from services.gateway.openai import batches, calls, files
@@ -82,17 +80,12 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     raise HTTPException(
         404,
         f"{scope['path'][:200]!r} does not exist. Chat completions are at /v1/chat/completions, responses at "
-        "/v1/responses, files at /v1/files, batches at /v1/batches, models at /v1/models, recorded runs at /v1/runs.",
+        "/v1/responses, files at /v1/files, batches at /v1/batches, models at /v1/models.",
     )
 
 
 LISTED = (*calls.ENDPOINTS, *files.ENDPOINTS, *batches.ENDPOINTS, *ENDPOINTS)
 """Every endpoint of OpenAI's API, in the document's order."""
-_RUNS = tuple(
-    replace(one, path=one.path.replace("recorded-runs", "runs"), base=OPENAI)
-    for one in (recorded_runs.LIST, recorded_runs.CLOSE, recorded_runs.DELETE)
-)
-"""For programs that know only this address; the document has them under their own."""
-_ORDERED = sorted((*LISTED, *_RUNS), key=lambda one: ("{" in one.path, one.path))
+_ORDERED = sorted(LISTED, key=lambda one: ("{" in one.path, one.path))
 _PATHS = [Route(path, Resource(list(endpoints))) for path, endpoints in groupby(_ORDERED, key=lambda one: one.path)]
 routes = [Mount(OPENAI, Router(_PATHS, redirect_slashes=False, default=_nothing))]
