@@ -99,10 +99,6 @@ def _families(outcome: Outcome) -> Iterator[str]:
         yield "By task, only pairs with the best run are shown. Name a baseline to see others."
 
 
-_MOST_TIMES = 1_000
-"""A recommendation asks for at most this many times the items."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Against:
     """What a comparison says about the run in focus against another one."""
@@ -197,13 +193,10 @@ def _open(outcome: Outcome, focus: int, one: _Against) -> str:
     said += (
         f": the difference of {amount(found.value, metric)} may be chance. Do not choose between them by this score."
     )
-    if found.smallest is None or not found.value:
-        return said
-    times = (found.smallest / abs(found.value)) ** 2
-    if 1 < times <= _MOST_TIMES:
+    if (needed := outcome.items_needed(one.finding)) is not None:
         said += (
-            f" If it is real, about {_rounded(times * found.n):,} items ({times:.1f} times as many) would show it with "
-            f"80 % power{one_of(one.finding.comparisons)}."
+            f" If it is real, about {needed:,} items ({needed / found.n:.1f} times as many) would show it with 80 % "
+            f"power{one_of(one.finding.comparisons)}."
         )
     return said
 
@@ -244,9 +237,3 @@ def _better_tasks(outcome: Outcome, focus: int, against: Sequence[_Against]) -> 
 
 def _names(outcome: Outcome, found: Sequence[_Against]) -> str:
     return listed([outcome.labels[one.other] for one in found])
-
-
-def _rounded(items: float) -> int:
-    """Rounded up to two digits: more would look exact."""
-    step = 10 ** max(0, len(str(int(items))) - 2)
-    return int(-(-items // step) * step)

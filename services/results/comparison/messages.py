@@ -80,6 +80,7 @@ def difference_message(outcome: Outcome, finding: Finding) -> comparison_pb2.Dif
         equivalence_p=found.equivalence_p,
         reason=finding.reason or found.undefined_reason,
         baseline=a.job.baseline or b.job.baseline,
+        items_needed=outcome.items_needed(finding),
     )
 
 

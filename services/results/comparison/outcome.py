@@ -14,6 +14,9 @@ from services.results.comparison.selection.subjects import Chosen
 from services.results.paired.pairs.difference import Difference, Omnibus, Terms
 from services.results.paired.verdicts import Verdict, verdict
 
+_MOST_TIMES = 1_000
+"""More items than this many times those that there are is no advice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -53,7 +56,24 @@ class Outcome:
         planned = [sum(plan.items for plan in run.job.plan) for run in self.runs]
         return any(run.job.subset for run in self.runs) or any(count > self.items for count in planned)
 
+    def items_needed(self, finding: Finding) -> int | None:
+        """About how many items would show a finding's difference with 80 % power, if it is real; None where it is
+        shown, equivalent or unknown, or where `_MOST_TIMES` the items would not show it."""
+        found = finding.difference
+        if self.verdict(finding) is not Verdict.NO_DIFFERENCE_SHOWN or found is None:
+            return None
+        if found.smallest is None or not found.value:
+            return None
+        times = (found.smallest / abs(found.value)) ** 2
+        return _rounded(times * found.n) if 1 < times <= _MOST_TIMES else None
+
     def verdict(self, finding: Finding) -> Verdict:
         """A finding's verdict on its first run against its second."""
         difference = finding.difference or Difference(None, 0)
         return verdict(difference, finding.adjusted, self.terms, finding.reason)
+
+
+def _rounded(items: float) -> int:
+    """Rounded up to two digits: more would look exact."""
+    step = 10 ** max(0, len(str(int(items))) - 2)
+    return int(-(-items // step) * step)

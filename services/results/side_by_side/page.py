@@ -41,6 +41,7 @@ class Page:
     def __init__(self, request: pb.ListSideBySideRequest, jobs: Sequence[job_pb2.Job]) -> None:
         self._jobs = jobs
         self._with_diffs = request.with_diffs
+        self._with_tasks = request.with_tasks
         self._size = paging.page_size(request.page_size, default=50, most=100)
         self._filter = paging.page_filter(request)
         after = paging.decode_token(request.page_token, self._filter, (str, int, int, str)) or 4 * (None,)
@@ -58,6 +59,7 @@ class Page:
         """Raises MovedError."""
         connection.register("matched", matched.rows)
         found = connection.execute(self._sql, self._after | {"size": self._size + 1}).fetchall()
+        tasks = _tasks(connection, len(self._jobs)) if self._with_tasks else []
         connection.unregister("matched")
         width = len(_KEY) + 1 + len(self._jobs)
         counts = dict(zip(_COUNTS, found[0][width:], strict=False))
@@ -82,6 +84,7 @@ class Page:
                 _run(job, counts["final"], total, figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
                 for number, (job, total) in enumerate(zip(self._jobs, matched.totals, strict=True))
             ],
+            tasks=tasks,
         )
 
     def _rows(self, connection: Connection, found: Sequence[Sequence[Any]], matched: Matched) -> Iterator[_Row]:
@@ -130,6 +133,17 @@ def _figures(number: int, jobs: int) -> str:
         count(*) FILTER (all_final AND output_{number} IS NULL),
         fsum(cost_{number}) FILTER (all_final),
         count(*) FILTER (all_final AND cost_{number} IS NULL)"""
+
+
+def _tasks(connection: Connection, jobs: int) -> list[pb.SideBySideTask]:
+    columns = [all_right(jobs), all_wrong(jobs), *map(only_right, range(jobs))]
+    counts = ", ".join(f"count(*) FILTER ({column})" for column in columns)
+    rows = connection.execute(f"SELECT task, {counts} FROM matched WHERE fits GROUP BY task ORDER BY task").fetchall()
+    return [
+        pb.SideBySideTask(task=task, all_right=right, all_wrong=wrong, only_right=only)
+        for task, right, wrong, *only in rows
+        if right or wrong or any(only)
+    ]
 
 
 def _run(job: job_pb2.Job, rows: int, total: Total, values: Sequence[Any]) -> pb.SideBySideRun:

@@ -114,7 +114,7 @@ class ComparedRun(_message.Message):
     def __init__(self, subject: _Optional[str] = ..., job_id: _Optional[str] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., configuration: _Optional[str] = ..., name: _Optional[str] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., baseline: _Optional[bool] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_metric_pb2.TaskResult, _Mapping]]] = ..., caution: _Optional[str] = ...) -> None: ...
 
 class Difference(_message.Message):
-    __slots__ = ("a", "b", "task", "title", "metric", "difference", "stderr", "low", "high", "p_value", "p_adjusted", "family", "correction", "test", "n", "only_a", "only_b", "verdict", "words", "smallest_difference", "equivalence_p", "reason", "baseline")
+    __slots__ = ("a", "b", "task", "title", "metric", "difference", "stderr", "low", "high", "p_value", "p_adjusted", "family", "correction", "test", "n", "only_a", "only_b", "verdict", "words", "smallest_difference", "equivalence_p", "reason", "baseline", "items_needed")
     A_FIELD_NUMBER: _ClassVar[int]
     B_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
@@ -138,6 +138,7 @@ class Difference(_message.Message):
     EQUIVALENCE_P_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_NEEDED_FIELD_NUMBER: _ClassVar[int]
     a: str
     b: str
     task: str
@@ -161,7 +162,8 @@ class Difference(_message.Message):
     equivalence_p: float
     reason: str
     baseline: bool
-    def __init__(self, a: _Optional[str] = ..., b: _Optional[str] = ..., task: _Optional[str] = ..., title: _Optional[str] = ..., metric: _Optional[str] = ..., difference: _Optional[float] = ..., stderr: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., p_value: _Optional[float] = ..., p_adjusted: _Optional[float] = ..., family: _Optional[str] = ..., correction: _Optional[str] = ..., test: _Optional[str] = ..., n: _Optional[int] = ..., only_a: _Optional[int] = ..., only_b: _Optional[int] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., words: _Optional[str] = ..., smallest_difference: _Optional[float] = ..., equivalence_p: _Optional[float] = ..., reason: _Optional[str] = ..., baseline: _Optional[bool] = ...) -> None: ...
+    items_needed: int
+    def __init__(self, a: _Optional[str] = ..., b: _Optional[str] = ..., task: _Optional[str] = ..., title: _Optional[str] = ..., metric: _Optional[str] = ..., difference: _Optional[float] = ..., stderr: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., p_value: _Optional[float] = ..., p_adjusted: _Optional[float] = ..., family: _Optional[str] = ..., correction: _Optional[str] = ..., test: _Optional[str] = ..., n: _Optional[int] = ..., only_a: _Optional[int] = ..., only_b: _Optional[int] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., words: _Optional[str] = ..., smallest_difference: _Optional[float] = ..., equivalence_p: _Optional[float] = ..., reason: _Optional[str] = ..., baseline: _Optional[bool] = ..., items_needed: _Optional[int] = ...) -> None: ...
 
 class Omnibus(_message.Message):
     __slots__ = ("task", "metric", "test", "statistic", "degrees_of_freedom", "p_value", "n")

@@ -329,7 +329,7 @@ class AnnotateItemResponse(_message.Message):
     def __init__(self, item: _Optional[_Union[StoredItem, _Mapping]] = ...) -> None: ...
 
 class ListSideBySideRequest(_message.Message):
-    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs")
+    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs", "with_tasks")
     class Filter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FILTER_UNSPECIFIED: _ClassVar[ListSideBySideRequest.Filter]
@@ -355,6 +355,7 @@ class ListSideBySideRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     WITH_DIFFS_FIELD_NUMBER: _ClassVar[int]
+    WITH_TASKS_FIELD_NUMBER: _ClassVar[int]
     job_ids: _containers.RepeatedScalarFieldContainer[str]
     task: str
     filter: ListSideBySideRequest.Filter
@@ -364,10 +365,11 @@ class ListSideBySideRequest(_message.Message):
     page_size: int
     page_token: str
     with_diffs: bool
-    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ...) -> None: ...
+    with_tasks: bool
+    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ..., with_tasks: _Optional[bool] = ...) -> None: ...
 
 class ListSideBySideResponse(_message.Message):
-    __slots__ = ("rows", "next_page_token", "total_size", "count_all", "count_agree", "count_all_right", "count_all_wrong", "runs")
+    __slots__ = ("rows", "next_page_token", "total_size", "count_all", "count_agree", "count_all_right", "count_all_wrong", "runs", "tasks")
     ROWS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -376,6 +378,7 @@ class ListSideBySideResponse(_message.Message):
     COUNT_ALL_RIGHT_FIELD_NUMBER: _ClassVar[int]
     COUNT_ALL_WRONG_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     rows: _containers.RepeatedCompositeFieldContainer[SideBySideRow]
     next_page_token: str
     total_size: int
@@ -384,7 +387,20 @@ class ListSideBySideResponse(_message.Message):
     count_all_right: int
     count_all_wrong: int
     runs: _containers.RepeatedCompositeFieldContainer[SideBySideRun]
-    def __init__(self, rows: _Optional[_Iterable[_Union[SideBySideRow, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_agree: _Optional[int] = ..., count_all_right: _Optional[int] = ..., count_all_wrong: _Optional[int] = ..., runs: _Optional[_Iterable[_Union[SideBySideRun, _Mapping]]] = ...) -> None: ...
+    tasks: _containers.RepeatedCompositeFieldContainer[SideBySideTask]
+    def __init__(self, rows: _Optional[_Iterable[_Union[SideBySideRow, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_agree: _Optional[int] = ..., count_all_right: _Optional[int] = ..., count_all_wrong: _Optional[int] = ..., runs: _Optional[_Iterable[_Union[SideBySideRun, _Mapping]]] = ..., tasks: _Optional[_Iterable[_Union[SideBySideTask, _Mapping]]] = ...) -> None: ...
+
+class SideBySideTask(_message.Message):
+    __slots__ = ("task", "all_right", "all_wrong", "only_right")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ALL_RIGHT_FIELD_NUMBER: _ClassVar[int]
+    ALL_WRONG_FIELD_NUMBER: _ClassVar[int]
+    ONLY_RIGHT_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    all_right: int
+    all_wrong: int
+    only_right: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, task: _Optional[str] = ..., all_right: _Optional[int] = ..., all_wrong: _Optional[int] = ..., only_right: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SideBySideRun(_message.Message):
     __slots__ = ("job", "rows", "mean_score", "only_right", "only_wrong", "mean_latency_ms", "input_tokens", "output_tokens", "cost_usd", "input_untold", "output_untold", "score_ci95_low", "score_ci95_high", "further_metrics")

@@ -56,6 +56,14 @@ def test_what_is_not_separated_is_told_with_the_items_it_would_take(connection: 
     expected = found.n * (found.smallest_difference / found.difference) ** 2
     told = int(said_so.split("about ")[1].split(" items")[0].replace(",", ""))
     assert expected <= told <= expected * 1.1
+    assert found.items_needed == told
+
+
+def test_a_difference_that_is_shown_needs_no_more_items(connection: Connection) -> None:
+    shown = difference(advice(connection, {"ada": ["1" * 50], "ben": ["0" * 50]}))
+    assert not shown.HasField("items_needed")
+    alike = difference(advice(connection, {"cid": ["10" * 50], "dan": ["10" * 50]}, "k"))
+    assert not alike.HasField("items_needed")
 
 
 def test_nothing_is_said_of_speed(connection: Connection) -> None:

@@ -36,6 +36,22 @@ def test_errors_and_missing_rows_are_listed_and_count_in_no_figure(connection: C
     assert items(ask(connection, filter=Ask.FILTER_DISAGREE)) == [1]
 
 
+def test_counts_by_task_are_those_of_each_tasks_rows(connection: Connection) -> None:
+    for job_id, patterns in (("a", ("1101", "011")), ("b", ("1000", "010"))):
+        tasks = [task(name, right_or_wrong(pattern)) for name, pattern in zip(("t", "u"), patterns, strict=True)]
+        finished(connection, job_id, *tasks)
+    page = ask(connection, "a", "b", with_tasks=True)
+    assert [(one.task, one.all_right, one.all_wrong, list(one.only_right)) for one in page.tasks] == [
+        ("t", 1, 1, [2, 0]),
+        ("u", 1, 1, [1, 0]),
+    ]
+    for one in page.tasks:
+        alone = ask(connection, "a", "b", task=one.task)
+        assert (alone.count_all_right, alone.count_all_wrong) == (one.all_right, one.all_wrong)
+        assert [run.only_right for run in alone.runs] == list(one.only_right)
+    assert not ask(connection, "a", "b").tasks
+
+
 def test_diffs_are_of_whole_responses_against_the_first_jobs(connection: Connection) -> None:
     long = "word " * 1000
     completed(connection, "a", [row(0, 1.0, response=long + "end")], EXACT)
