@@ -6,6 +6,7 @@ from starlette.routing import Route
 
 from services.gateway.http.middleware import UPLOAD_PAGE
 from services.gateway.pages.boards.leaderboard import home, leaderboard
+from services.gateway.pages.compare.page import compare
 from services.gateway.pages.datasets import listing as datasets
 from services.gateway.pages.datasets import page as dataset
 from services.gateway.pages.items.annotation import annotate
@@ -35,6 +36,7 @@ routes = [
     Route("/jobs/{job_id}/items", items),
     Route("/jobs/{job_id}/items/{task}/{item:int}", item),
     Route("/jobs/{job_id}/items/{task}/{item:int}/annotation", annotate, methods=["POST"]),
+    Route("/compare", compare),
     Route("/side-by-side", side_by_side),
     Route("/datasets", datasets.index),
     Route(UPLOAD_PAGE, datasets.upload, methods=["POST"]),

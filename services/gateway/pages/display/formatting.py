@@ -118,6 +118,15 @@ def span(low: float, high: float) -> str:
     return f"{hundredths(low)}{joint}{hundredths(high)}"
 
 
+def p_value(p: float) -> str:
+    """0.026, four decimals below .001, "< 0.0001", and 1 for what would round to it."""
+    if p < 0.0001:
+        return "< 0.0001"
+    if p < 0.001:
+        return f"{p:.4f}"
+    return "1" if p > 0.9995 else f"{p:.3f}"
+
+
 def share(part: float, whole: float) -> str:
     """A percentage with one decimal; missing where nothing is counted."""
     return f"{100 * part / whole:.1f} %" if whole else MISSING

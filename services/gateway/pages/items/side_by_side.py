@@ -33,13 +33,20 @@ class View:
     job_ids: tuple[str, ...]
     filter: str
     only: str
+    task: str
     query: str
     diff: bool
     conditions: dict[str, str]
 
     def address(self, **changes: str) -> str:
         """The page with some choices changed; a filter brings its own letter, or none."""
-        asked = {"filter": self.filter, "only": self.only, "q": self.query, "diff": "" if self.diff else "0"}
+        asked = {
+            "filter": self.filter,
+            "only": self.only,
+            "task": self.task,
+            "q": self.query,
+            "diff": "" if self.diff else "0",
+        }
         asked |= self.conditions
         if "filter" in changes:
             asked["only"] = ""
@@ -72,6 +79,7 @@ async def side_by_side(request: Request) -> Response:
         return RedirectResponse(view.address(), 303)
     call = results_service_pb2.ListSideBySideRequest(
         job_ids=view.job_ids,
+        task=view.task,
         filter=SIDE_BY_SIDE_FILTERS[view.filter],
         only_job_id=view.job_ids[LETTERS.index(view.only)] if view.only else "",
         query=view.query,
@@ -122,7 +130,8 @@ def _view(request: Request) -> View:
     if (chosen in OF_ONE_JOB) != bool(only):
         chosen, only = ("all" if chosen in OF_ONE_JOB else chosen), ""
     diff = "1" in query.getlist("diff") or "diff" not in query
-    return View(job_ids, chosen, only, query.get("q", "").strip()[:200], diff, conditions.read(query))
+    task, text = query.get("task", "").strip()[:200], query.get("q", "").strip()[:200]
+    return View(job_ids, chosen, only, task, text, diff, conditions.read(query))
 
 
 def _counts(found: results_service_pb2.ListSideBySideResponse) -> list[tuple[str, str, int]]:

@@ -1,0 +1,1 @@
+"""The page that compares finished runs: its address, its figures, its drawings."""
