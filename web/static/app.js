@@ -85,13 +85,13 @@ function openRow(row) {
 
 function moveTo(row) {
   if (!row) return;
-  document.querySelector("tr.item.at")?.classList.remove("at");
+  document.querySelector("tr.at")?.classList.remove("at");
   row.classList.add("at");
   row.scrollIntoView({ block: "nearest" });
 }
 
 function step(forward) {
-  const rows = [...document.querySelectorAll("tr.item")];
+  const rows = [...document.querySelectorAll("tr.item, tr:has(.pick input)")];
   const now = rows.findIndex((row) => row.classList.contains("at"));
   moveTo(rows[now < 0 ? 0 : now + (forward ? 1 : -1)]);
 }
@@ -137,6 +137,30 @@ document.addEventListener("change", (event) => {
   for (const box of within.querySelectorAll("input[name=task]")) box.checked = event.target.checked;
 }, true);
 
+// -- comparing: ticked rows stay ticked when their table is swapped; x ticks the row at hand ------------------------
+const picked = new Set([...document.querySelectorAll(".pick :checked")].map((box) => box.value));
+
+function showPicked() {
+  for (const box of document.querySelectorAll(".pick input")) box.checked = picked.has(box.value);
+  for (const form of byData("compares")) {
+    const runs = [...form.elements].filter((one) => one.name === "jobs" && (one.checked || one.type === "hidden")).length;
+    const button = form.querySelector("[data-compare]");
+    button.textContent = runs ? `Compare ${runs}` : "Compare";
+    button.disabled = runs < 2 || runs > 10;
+  }
+}
+
+document.addEventListener("change", (event) => {
+  const { value, checked } = event.target;
+  if (event.target.closest(".pick")) picked[checked ? "add" : "delete"](value);
+  showPicked();
+});
+
+function tickRow(target) {
+  const row = target.closest?.("tr") || document.querySelector("tr.at");
+  row?.querySelector(".pick input, .tick input")?.click();
+}
+
 // -- keys -----------------------------------------------------------------------------------------------------------
 document.addEventListener("keydown", (event) => {
   const command = event.ctrlKey || event.metaKey;
@@ -144,6 +168,8 @@ document.addEventListener("keydown", (event) => {
   const judging = event.target.closest?.("form.judge");
   if (command && event.key === "Enter" && judging) return judging.querySelector("[value=fix]")?.click();
   if (command && event.key === "Enter") return document.getElementById("start")?.click();
+  const typing = event.target.matches("input:not([type=checkbox]), select, textarea");
+  if (event.key === "x" && !command && !event.altKey && !typing) return tickRow(event.target);
   if (command || event.altKey || event.target.matches("input, select, textarea, button, a, summary")) return;
   if (event.key === "/") return focusOn("find", event) || focusOn("jump", event);
   if ("123".includes(event.key)) return judge(Number(event.key), event);
@@ -200,6 +226,7 @@ function settle() {
   showTheme();
   showFresh();
   showStart();
+  showPicked();
   for (const button of byData("copy")) button.hidden = !navigator.clipboard;
   const rows = document.querySelectorAll("#items tr.item");
   if (rows.length > 100) document.getElementById("items").removeAttribute("data-live");

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
-from services.gateway.api.boards.compare import COMPARE
+from services.gateway.api.boards.compare import COMPARE, COMPARE_JOBS
 from services.gateway.api.boards.configurations import CONFIGURATIONS, MARK, NAME
 from services.gateway.api.boards.leaderboard import BOARD
 from services.gateway.api.boards.overview import OVERVIEW, TRENDS
@@ -57,6 +57,7 @@ _LISTED: tuple[Endpoint, ...] = (
     HISTORY,
     BOARD,
     COMPARE,
+    COMPARE_JOBS,
     SIDE_BY_SIDE,
     OVERVIEW,
     TRENDS,

@@ -15,7 +15,7 @@ from services.results.paired.pairs.difference import Difference, Omnibus, Terms
 from services.results.paired.verdicts import Verdict, verdict
 
 _MOST_TIMES = 1_000
-"""More items than this many times those that there are is no advice."""
+"""Advice asks for at most this many times the items that there are."""
 
 
 @dataclass(frozen=True, slots=True)

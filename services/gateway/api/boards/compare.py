@@ -1,15 +1,20 @@
-"""`POST /compare`: finished runs against each other, on the items that they share."""
+"""`POST /compare` and `GET /compare`: finished runs against each other, on the items that they share."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.responses import Response
+
 from services.errors import NotFoundError
 from services.gateway.api.boards import comparison
-from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.declare.endpoint import JSON, Call, Endpoint
 from services.gateway.fields.checks import Field, integer, list_of, number, one_of, record, text
+from services.gateway.fields.query import Parameter
 from services.gateway.fields.schema import about, shape
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
@@ -19,6 +24,8 @@ from touchstone.v1 import comparison_pb2
 
 TIMEOUT_S = 60.0
 DEFAULT_SUITE = "glue"
+_CSV = "text/csv; charset=utf-8; header=present"
+_STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _JOB = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 _BODY = record(
@@ -65,6 +72,34 @@ async def compare(call: Call) -> JSONResponse:
     return JSONResponse({"comparison": comparison.body(found)})
 
 
+async def compare_jobs(call: Call) -> Response:
+    """As a file. 400 for fewer than two jobs or jobs of several suites; 404 for a job without a finished run."""
+    query = call.query
+    request = comparison_pb2.CompareRequest(
+        subjects=[jobs.checked_id(name.strip()) for name in query["job_ids"].split(",") if name.strip()],
+        baseline=jobs.checked_id(query["baseline"]) if query["baseline"] else "",
+        margin=query["margin"],
+    )
+    backend = call.ctx.backend
+    found = await backend.ask(backend.results.Compare, request, call.caller, timeout_s=TIMEOUT_S)
+    headers = {
+        "Content-Disposition": f'attachment; filename="touchstone-comparison.{query["format"]}"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    if query["format"] == "json":
+        return JSONResponse({"comparison": comparison.body(found)}, headers=headers)
+    written = io.StringIO()
+    lines = csv.writer(written, lineterminator="\r\n")
+    lines.writerow(comparison.CSV_COLUMNS)
+    lines.writerows([_cell(value) for value in row] for row in comparison.rows(found))
+    return Response(written.getvalue(), media_type=_CSV, headers=headers)
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula is marked as a text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_STARTS_FORMULA) else value
+
+
 def _subject(name: str) -> str:
     """A benchmark's id as its job's; any other name as it is."""
     return jobs.checked_id(name) if jobs.is_benchmark(name) else name
@@ -96,5 +131,21 @@ COMPARE = Endpoint(
     "Compare models on the items that they share.",
     answer=shape({"comparison": about(comparison.COMPARISON, "The comparison.")}, name="Compared"),
     body=_BODY,
+    errors=(404, 504),
+)
+COMPARE_JOBS = Endpoint(
+    "GET",
+    "/compare",
+    compare_jobs,
+    "compareJobs",
+    "Get a comparison of finished jobs as a file: `compareModels` as JSON, or its differences as CSV.",
+    answer=about({}, "The file's content."),
+    media=(JSON, "text/csv"),
+    query=(
+        Parameter("job_ids", text(800), "Two or more jobs of one suite, joined by commas.", required=True),
+        Parameter("baseline", text(100), "The job to compare the others with. If absent, every pair is compared.", ""),
+        Parameter("margin", number(0, 2, above=True), "The largest difference that does not matter.", 0.01),
+        Parameter("format", one_of("json", "csv"), "How the file is written.", "json"),
+    ),
     errors=(404, 504),
 )

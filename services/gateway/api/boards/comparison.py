@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
@@ -59,6 +59,31 @@ def body(found: CompareResponse) -> dict[str, Any]:
         "margin": found.margin,
         "alpha": found.alpha,
     }
+
+
+CSV_COLUMNS = (
+    *("task", "title", "metric", "a", "b", "value_a", "value_b", "difference", "low", "high", "p_value", "p_adjusted"),
+    *("smallest_difference", "n", "only_a", "only_b", "verdict", "items_needed", "reason"),
+)
+
+
+def rows(found: CompareResponse) -> Iterator[list[Any]]:
+    """Every difference as a row of `CSV_COLUMNS`, those of the suite first, with the values of both models."""
+    told = body(found)
+    scores = {one["subject"]: one["scores"] for one in told["models"]}
+    for one in told["differences"]:
+        both = [scores[one[side]].get(one["metric"], {}).get("mean") for side in "ab"]
+        yield _row("", "", one, both)
+    for task in told["tasks"]:
+        for one in task["differences"]:
+            both = [task["values"].get(one[side], {}).get("mean") for side in "ab"]
+            yield _row(task["task"], task["title"], one, both)
+
+
+def _row(task: str, title: str, one: dict[str, Any], both: Sequence[float | None]) -> list[Any]:
+    low, high = one["interval"] or (None, None)
+    known = one | {"task": task, "title": title, "value_a": both[0], "value_b": both[1], "low": low, "high": high}
+    return [known[column] for column in CSV_COLUMNS]
 
 
 def _ends(runs: Sequence[ComparedRun]) -> tuple[ComparedRun, ComparedRun]:
@@ -151,6 +176,7 @@ def _difference(one: Difference, names: dict[str, str]) -> dict[str, Any]:
         "words": one.words,
         "smallest_difference": _optional(one, "smallest_difference"),
         "equivalence_p": _optional(one, "equivalence_p"),
+        "items_needed": one.items_needed if one.HasField("items_needed") else None,
         "reason": one.reason or None,
         "baseline": one.baseline,
     }
@@ -196,6 +222,11 @@ _DIFFERENCE = shape(
         ),
         "equivalence_p": about(
             null(NUMBER), "The p-value of the two one-sided tests for equivalence within the margin."
+        ),
+        "items_needed": about(
+            null(COUNT),
+            "About how many items would show the difference with 80 % power, if it is real. null if it is shown, "
+            "equivalent or unknown.",
         ),
         "reason": about(null(STRING), "Why the runs are not comparable."),
         "baseline": about(BOOLEAN, "Whether one of the two is a bundled baseline. Such pairs are in no family."),

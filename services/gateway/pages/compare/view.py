@@ -91,7 +91,7 @@ class View:
 
     def export(self, form: str) -> str:
         """The comparison as a file."""
-        asked = {"jobs": ",".join(self.job_ids), "baseline": self.baseline, "margin": f"{self.margin:g}"}
+        asked = {"job_ids": ",".join(self.job_ids), "baseline": self.baseline, "margin": f"{self.margin:g}"}
         asked |= {"format": form}
         kept = {name: value for name, value in asked.items() if value}
         return f"/api/v1/benchmarking/compare?{urlencode(kept, safe=',')}"
