@@ -73,6 +73,7 @@ class Figures:
     focus: Side
     reference: Side
     headline: Headline
+    margin: str
     tasks_words: str
     method: str
     whole: Line | None
@@ -112,6 +113,7 @@ def figures_of(view: View, known: Known) -> Figures:
         focus=focus,
         reference=reference,
         headline=_headline(whole, found.alpha),
+        margin=points(found.margin),
         tasks_words=_tasks_words(lines),
         method=_method(whole, [one for one in turned if one.task]),
         whole=whole.line(axis) if whole else None,
@@ -128,6 +130,11 @@ def figures_of(view: View, known: Known) -> Figures:
 def _concurrency(known: Mapping[str, job_pb2.Job]) -> str:
     asked = dict.fromkeys(str(job.receipt.concurrency) for job in known.values() if job.receipt.concurrency)
     return f"concurrency {' or '.join(asked)}" if asked else ""
+
+
+def points(margin: float) -> str:
+    """δ in points: 1 point, 0.5 points."""
+    return f"{100 * margin:g} {'point' if f'{100 * margin:g}' == '1' else 'points'}"
 
 
 def _sides(view: View, found: CompareResponse, keys: Sequence[palette.Key]) -> list[Side]:

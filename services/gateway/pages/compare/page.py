@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway import context
-from services.gateway.pages.compare.figures import Known, figures_of, focus_of
+from services.gateway.pages.compare.figures import Known, figures_of, focus_of, points
 from services.gateway.pages.compare.view import LEAST, MARGINS, MOST, View
 from services.gateway.pages.display import palette, work_words
 from services.gateway.pages.layout.shell import render
@@ -92,7 +92,7 @@ async def _compared(request: Request, view: View) -> Response:
 
 def _margins(chosen: float) -> list[tuple[str, str]]:
     """Values of δ with their words, the chosen one among them."""
-    return [(f"{one:g}", f"{100 * one:g} {'point' if one == 0.01 else 'points'}") for one in sorted({*MARGINS, chosen})]
+    return [(f"{one:g}", points(one)) for one in sorted({*MARGINS, chosen})]
 
 
 async def _job(request: Request, job_id: str) -> job_pb2.Job:
