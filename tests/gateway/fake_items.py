@@ -88,8 +88,14 @@ def side_by_side(
             "job_ids",
         )
     answer = results_service_pb2.ListSideBySideResponse(count_all=len(longest), total_size=len(longest))
-    for job_id, stored in zip(request.job_ids, found, strict=True):
+    right = [[one.result.statistics.get("correct", 0) for one in row] for row in zip(*found, strict=False)]
+    chosen = [place for place, row in enumerate(right) if _is_chosen(request, row)]
+    if request.filter:
+        answer.total_size = len(chosen)
+    answer.count_all_right, answer.count_all_wrong = sum(map(all, right)), sum(not any(row) for row in right)
+    for number, (job_id, stored) in enumerate(zip(request.job_ids, found, strict=True)):
         answer.runs.add(
+            only_right=sum(row[number] == sum(row) == 1 for row in right),
             job=world.jobs[job_id],
             rows=len(stored),
             mean_score=0.5,
@@ -97,13 +103,25 @@ def side_by_side(
             score_ci95_high=0.75,
             mean_latency_ms=12.5,
         )
-    places, answer.next_page_token = fake_pages.page(request, range(len(longest)), 50)
+    places, answer.next_page_token = fake_pages.page(request, chosen if request.filter else range(len(longest)), 50)
     for place in places:
         row = answer.rows.add(task=longest[place].task, item=place, agree=True)
         row.items.extend(one[place] if place < len(one) else results_service_pb2.StoredItem() for one in found)
         for _ in request.job_ids if request.with_diffs else ():
             row.diffs.add().parts.add(kind=results_service_pb2.WordDiff.Part.KIND_ADDED, text="more ")
     return answer
+
+
+def _is_chosen(request: results_service_pb2.ListSideBySideRequest, right: list[float]) -> bool:
+    """By who is right: filters by agreement choose every row."""
+    asked = results_service_pb2.ListSideBySideRequest
+    if request.filter == asked.FILTER_ALL_RIGHT:
+        return all(right)
+    if request.filter == asked.FILTER_ALL_WRONG:
+        return not any(right)
+    if request.filter == asked.FILTER_ONLY_RIGHT:
+        return sum(right) == 1 == right[list(request.job_ids).index(request.only_job_id)]
+    return True
 
 
 def estimate(world: World, request: results_service_pb2.EstimateRunRequest) -> results_service_pb2.EstimateRunResponse:
