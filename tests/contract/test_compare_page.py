@@ -75,7 +75,7 @@ def test_every_figure_of_the_page_is_that_of_rest(compared: Compared) -> None:
         )
         assert (cells["n"], cells["reach"]) == (f"{one['n']:,}", points(one["smallest_difference"]))
         scores = {run["subject"]: run["scores"] for run in compared.rest["models"]}
-        values = next((task["values"] for task in compared.rest["tasks"] if task["title"] == title), {})
+        values: dict[str, Any] = next((task["values"] for task in compared.rest["tasks"] if task["title"] == title), {})
         means = [(values or {job: scores[job]["score"] for job in scores})[job]["mean"] for job in (focus, reference)]
         assert cells["sides"] == list(map(points, means))
 

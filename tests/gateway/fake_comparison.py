@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from services.errors import InvalidRequestError, NotFoundError
+from services.evaluator.suites import shipped
 from services.results.runs.configurations import JOB_ID
 from services.words import refusals
 from services.words.jobs import suite_of
@@ -29,7 +30,12 @@ def compare(world: World, request: comparison_pb2.CompareRequest) -> comparison_
     for subject in subjects:
         if subject in world.jobs and request.suite not in ("", suite_of(world.jobs[subject].spec)):
             raise InvalidRequestError(f"Job {subject} did not run {request.suite}.", "suite")
-    runs = [_run(world, subject, request.suite, metrics) for subject in subjects]
+    ran = sorted({suite_of(world.jobs[subject].spec) for subject in subjects if subject in world.jobs})
+    if not request.suite and len(ran) > 1:
+        names = " and ".join(map(repr, ran))
+        raise InvalidRequestError(f"The jobs ran {names}. Only runs of one suite can be compared.", "suite")
+    tasks = [task.task for task in shipped()["mmlu"].announced().tasks] if ran == ["mmlu"] else [_TASK]
+    runs = [_run(world, subject, request.suite, metrics, tasks) for subject in subjects]
     runs.sort(key=lambda run: -run.scores[0].mean)
     answer = comparison_pb2.CompareResponse(
         suite=request.suite,
@@ -46,7 +52,7 @@ def compare(world: World, request: comparison_pb2.CompareRequest) -> comparison_
     pairs = [
         (a, b) for a, b in combinations(runs, 2) if not request.baseline or request.baseline in (a.subject, b.subject)
     ]
-    for task in ("", _TASK):
+    for task in ("", *tasks):
         answer.differences.extend(_difference(a, b, task, metrics[0], len(pairs)) for a, b in pairs)
     if len(runs) > 2:
         answer.omnibus.add(
@@ -55,7 +61,7 @@ def compare(world: World, request: comparison_pb2.CompareRequest) -> comparison_
     return answer
 
 
-def _run(world: World, subject: str, suite: str, metrics: list[str]) -> comparison_pb2.ComparedRun:
+def _run(world: World, subject: str, suite: str, metrics: list[str], tasks: list[str]) -> comparison_pb2.ComparedRun:
     completed = job_pb2.Job.STATE_COMPLETED
     found = [
         job
@@ -80,7 +86,7 @@ def _run(world: World, subject: str, suite: str, metrics: list[str]) -> comparis
         endpoint=job.spec.endpoint,
         configuration=job.receipt.configuration,
         scores=[fake_data.metric(metric, mean, _ITEMS) for metric in metrics],
-        tasks=[metric_pb2.TaskResult(task=_TASK, metrics=[fake_data.metric("accuracy", mean, _ITEMS)])],
+        tasks=[metric_pb2.TaskResult(task=t, metrics=[fake_data.metric("accuracy", mean, _ITEMS)]) for t in tasks],
         completed_at=job.created_at,
     )
 
@@ -92,7 +98,7 @@ def _difference(
         a=a.job_id,
         b=b.job_id,
         task=task,
-        title="SST-2" if task else "",
+        title="SST-2" if task == _TASK else task,
         metric="accuracy" if task else metric,
         family="tasks" if task else "primary",
         n=_ITEMS,

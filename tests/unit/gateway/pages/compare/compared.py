@@ -9,7 +9,7 @@ from services.gateway.pages.compare.view import View
 from touchstone.v1 import comparison_pb2, job_pb2, metric_pb2, results_service_pb2
 from touchstone.v1.comparison_pb2 import CompareResponse
 
-JOBS = tuple(f"{number:08d}-0000-4000-8000-000000000000" for number in range(1, 11))
+JOBS = tuple(f"00000000-0000-4000-8000-{number:012d}" for number in range(1, 11))
 BETTER, WORSE = comparison_pb2.VERDICT_BETTER, comparison_pb2.VERDICT_WORSE
 OPEN, SAME = comparison_pb2.VERDICT_NO_DIFFERENCE_SHOWN, comparison_pb2.VERDICT_EQUIVALENT
 NOT = comparison_pb2.VERDICT_NOT_COMPARABLE
