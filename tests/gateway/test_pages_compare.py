@@ -18,8 +18,7 @@ def finished(world: World, *models: str, suite: str = "glue") -> list[str]:
     """Jobs on a suite, as they are made."""
     found = []
     for model in models:
-        wanted = spec(model, "local")
-        wanted.suite.suite = suite
+        wanted = spec(model, suite, limit=5)
         found.append(world.finish(world.start(world.add(wanted, "local").job_id).job_id).job_id)
     return found
 
