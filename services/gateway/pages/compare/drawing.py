@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from services.gateway.pages.display import formatting
 from services.gateway.pages.display.charts import MARKERS, Axis
 
-WIDTH = 344
+WIDTH = 300
 """Pixels of the column with the differences."""
 _DIAMOND = 5.0
 """Half the height of the diamond of the suite."""
