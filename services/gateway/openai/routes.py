@@ -36,7 +36,7 @@ async def retrieve(call: Call) -> JSONResponse:
 
 async def _objects(catalogue: Catalogue) -> list[Json]:
     """`model`, or `model@endpoint` if several endpoints have it. The time of a model's creation is unknown: 0."""
-    places = list(dict.fromkeys(await catalogue.model_keys()))
+    places = list(dict.fromkeys(await catalogue.listed_keys()))
     times = Counter(model for _, model in places)
     return [
         {

@@ -5,6 +5,7 @@ reached that a user names.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import difflib
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,7 +18,15 @@ from services.gateway.reads import jobs
 from services.words import plugins
 from services.words.scorers import SCORERS
 from services.words.suites import suite_order, unknown_suite
-from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, queue_pb2, scheduler_service_pb2, suite_pb2
+from touchstone.v1 import (
+    endpoint_pb2,
+    evaluator_pb2,
+    job_pb2,
+    queue_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+    suite_pb2,
+)
 
 T = TypeVar("T")
 
@@ -61,6 +70,8 @@ class Catalogue:
         self._suites = Remembered(self._ask_suites, 5)
         self._evaluators = Remembered(self._ask_evaluators, 5)
         self._models: dict[str, Remembered[list[endpoint_pb2.Model]]] = {}
+        self._configurations = Remembered(self._ask_configurations, 5)
+        self._ran: list[tuple[str, str]] = []
 
     async def queue(self) -> queue_pb2.Queue:
         return await self._queue.get()
@@ -99,11 +110,22 @@ class Catalogue:
         held = self._models.setdefault(endpoint, Remembered(lambda: self._ask_models(endpoint), 3))
         return await held.get()
 
-    async def model_keys(self) -> list[tuple[str, str]]:
-        """(endpoint, model) of every model except baselines."""
+    async def listed_keys(self) -> list[tuple[str, str]]:
+        """(endpoint, model) of every model that an endpoint lists, except baselines."""
         endpoints = [known.endpoint for known in await self.endpoints() if not known.baseline]
         lists = await asyncio.gather(*(self.models(endpoint) for endpoint in endpoints))
         return [(endpoint, m.model) for endpoint, models in zip(endpoints, lists, strict=True) for m in models]
+
+    async def model_keys(self) -> list[tuple[str, str]]:
+        """(endpoint, model) of every model except baselines, in the order in which they are given colours: those with a
+        complete run, then those that run or wait, then those that are only listed."""
+        floors = {known.endpoint for known in await self.endpoints() if known.baseline}
+        listed, queue = await asyncio.gather(self.listed_keys(), self.queue())
+        with contextlib.suppress(TouchstoneError):
+            self._ran = await self._configurations.get()
+        live = [(job.spec.endpoint, job.spec.model) for job in (*queue.running, *queue.scoring, *queue.pending)]
+        keys = dict.fromkeys([*sorted(self._ran), *sorted(live), *sorted(listed)])
+        return [key for key in keys if key[0] not in floors]
 
     async def suite(self, name: str) -> suite_pb2.Suite:
         """The suite of this name; of "<suite>:<task>" the open suite. Raises InvalidRequestError, which lists what is
@@ -189,6 +211,11 @@ class Catalogue:
             request.page_token = answer.next_page_token
             if not answer.next_page_token:
                 return found
+
+    async def _ask_configurations(self) -> list[tuple[str, str]]:
+        request = results_service_pb2.ListConfigurationsRequest(page_size=500)
+        answer = await self._backend.ask(self._backend.results.ListConfigurations, request, self._caller)
+        return [(one.endpoint, one.model) for one in answer.configurations]
 
     async def _ask_models(self, endpoint: str) -> list[endpoint_pb2.Model]:
         request = scheduler_service_pb2.ListModelsRequest(endpoint=endpoint, page_size=1000)

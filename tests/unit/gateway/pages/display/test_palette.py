@@ -11,10 +11,24 @@ keys = st.lists(st.tuples(st.sampled_from(["ollama", "vllm"]), st.text(max_size=
 
 
 @given(keys)
-def test_up_to_sixteen_configurations_have_sixteen_looks(known: list[tuple[str, str]]) -> None:
+def test_up_to_sixteen_configurations_have_sixteen_looks(known: list[palette.Key]) -> None:
     slots = palette.assign(known)
     assert len(set(slots.values())) == len(known)
-    assert slots == palette.assign(reversed(known))
+    assert palette.assign((), known) == palette.assign((), reversed(known)), "the order on a page does not matter"
+
+
+@given(keys)
+def test_a_further_model_changes_no_colour(known: list[palette.Key]) -> None:
+    slots = palette.assign(known)
+    assert all(palette.assign(known[:few]).items() <= slots.items() for few in range(len(known)))
+
+
+@given(keys, keys)
+def test_a_colour_comes_again_only_when_all_eight_are_taken(known: list[palette.Key], shown: list[palette.Key]) -> None:
+    slots = palette.assign(known, shown)
+    colours = {slot % palette.COLOURS for slot in slots.values()}
+    assert len(colours) == min(palette.COLOURS, len(slots))
+    assert all(slot < palette.COLOURS for slot in slots.values()) or len(slots) > palette.COLOURS
 
 
 @given(keys, keys)
