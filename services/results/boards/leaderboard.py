@@ -267,6 +267,8 @@ def _add_details(connection: Connection, entries: Sequence[metric_pb2.Leaderboar
             entry.averages.extend(result.averages)
         entry.caution = result.caution
         entry.unread.extend(result.unread)
+        if result.HasField("cost_usd"):
+            entry.cost_usd = result.cost_usd
         seconds = job.progress.elapsed_s
         # Answers from the store took no time in this job.
         if seconds > 0 and not result.items_reused:

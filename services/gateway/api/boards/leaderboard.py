@@ -26,7 +26,7 @@ from services.gateway.fields.schema import (
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
 from services.gateway.reads.questions import SUITE_SCORE, ask_leaderboard, has_metric, require_answered
-from services.gateway.reads.values import is_bounded
+from services.gateway.reads.values import cost, is_bounded
 from services.words.enums import MODES, WEIGHTINGS, mode_name, weighting_name
 from touchstone.v1 import metric_pb2, results_service_pb2
 
@@ -98,6 +98,7 @@ def _row(entry: metric_pb2.LeaderboardEntry) -> dict[str, Any]:
         "rank_range": [entry.rank_low, entry.rank_high] if entry.rank_low else None,
         **cautioned(entry),
         "trend": _trend(entry),
+        "cost_usd": cost(entry),
         "task_count": entry.task_count,
         "baseline": entry.baseline,
         "mode": mode_name(entry.mode),
@@ -170,6 +171,7 @@ _ROW: dict[str, Schema] = {
         ),
         "The change from the configuration's previous run. null without one.",
     ),
+    "cost_usd": members.COST_USD,
     "task_count": about(COUNT, "The number of tasks in the score."),
     "baseline": members.BASELINE,
     "mode": members.MODE,

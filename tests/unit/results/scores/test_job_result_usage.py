@@ -135,6 +135,17 @@ def test_a_run_with_reused_answers_has_no_speed_on_the_leaderboard(connection: C
     assert entry.tokens_per_second == 0
 
 
+@pytest.mark.parametrize(("of_second", "known_cost"), [(0.5, 0.75), (None, None)])
+def test_the_leaderboard_has_what_a_run_cost_where_it_is_known(
+    connection: Connection, of_second: float | None, known_cost: float | None
+) -> None:
+    planned = job("j", plan("t", 2))
+    writes.store_items(connection, [batch("j", "t", [answer(0, cost_usd=0.25), answer(1, cost_usd=of_second)])])
+    run(connection, planned, right=0)
+    (entry,) = leaderboard(connection, results_service_pb2.GetLeaderboardRequest(suite="glue")).entries
+    assert (entry.cost_usd if entry.HasField("cost_usd") else None) == known_cost
+
+
 ABSURD = (float("nan"), float("inf"), float("-inf"), -100.0, 1e308, 1e5)
 
 
