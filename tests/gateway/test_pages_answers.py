@@ -73,7 +73,8 @@ async def test_side_by_side_has_the_conditions_of_the_items_page(gateway: Runnin
     address = f"/side-by-side?jobs={one.job_id},{two.job_id}"
     query = "&metadata_field=ward&metadata_value=w1&length_low=1&length_high=x&score_low=0.5&verdict=none"
     text = await page(gateway, f"{address}&filter=disagree{query}")
-    given = gateway.world.asked[-1].conditions
+    (asked,) = [one for one in gateway.world.asked if isinstance(one, results_service_pb2.ListSideBySideRequest)]
+    given = asked.conditions
     assert (given.metadata_field, given.metadata_value, given.length_low, given.score_low) == ("ward", "w1", 1, 0.5)
     assert not given.HasField("length_high"), "what is no number asks for nothing"
     assert list(given.verdicts) == [_VERDICT.VERDICT_UNSPECIFIED]

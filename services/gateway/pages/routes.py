@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from services.gateway.http.middleware import UPLOAD_PAGE
-from services.gateway.pages.boards.leaderboard import home, leaderboard
+from services.gateway.pages.boards import leaderboard, overview
 from services.gateway.pages.compare.page import compare
 from services.gateway.pages.datasets import listing as datasets
 from services.gateway.pages.datasets import page as dataset
@@ -17,11 +17,14 @@ from services.gateway.pages.jobs.history import history, jump
 from services.gateway.pages.jobs.page import job_page, retry, stop
 from services.gateway.pages.layout.login import login, logout
 from services.gateway.pages.runs.page import baselines, run_page, start
-from services.gateway.pages.runs.reuse import rerun, rescore
+from services.gateway.pages.runs.reuse import again, rerun, rescore
 
 routes = [
-    Route("/", home),
-    Route("/leaderboard", leaderboard),
+    Route("/", overview.home),
+    Route("/overview", overview.overview),
+    Route("/overview/export", overview.export),
+    Route("/leaderboard", leaderboard.leaderboard),
+    Route("/leaderboard/export", leaderboard.export),
     Route("/run", run_page),
     Route("/run", start, methods=["POST"]),
     Route("/baselines", baselines, methods=["POST"]),
@@ -32,6 +35,7 @@ routes = [
     Route("/jobs/{job_id}/stop", stop, methods=["POST"]),
     Route("/jobs/{job_id}/retry", retry, methods=["POST"]),
     Route("/jobs/{job_id}/rescore", rescore, methods=["POST"]),
+    Route("/jobs/{job_id}/again", again, methods=["POST"]),
     Route("/jobs/{job_id}/rerun", rerun, methods=["POST"]),
     Route("/jobs/{job_id}/items", items),
     Route("/jobs/{job_id}/items/{task}/{item:int}", item),

@@ -5,16 +5,26 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
-from services.gateway.pages.boards.table import columns, distinctions, item_set_choices
+from services.gateway.pages.boards.table import (
+    Sparks,
+    columns,
+    csv_of,
+    distinctions,
+    end_of_top,
+    exported,
+    item_set_choices,
+    place_words,
+    task_width,
+)
 from services.gateway.pages.display import palette
 from services.gateway.pages.display.charts import Axis
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
@@ -26,6 +36,7 @@ from services.words.jobs import ENDED_EARLY, status_of
 from touchstone.v1 import dataset_service_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 TOPS = (10, 20, 50, 100)
+_TREND_DAYS = 365
 _METRIC_ORDER = ("score", "accuracy", "f1", "matthews_correlation", "pearson", "spearman")
 
 
@@ -61,15 +72,6 @@ class View:
             baselines="baselines" in boxes,
             unranked="unranked" in boxes,
         )
-
-
-async def home(request: Request) -> Response:
-    """Redirects to the leaderboard if it has rows, else to the page that starts jobs."""
-    try:
-        newest = await _newest_suite(request)
-    except TouchstoneError:
-        newest = ""
-    return RedirectResponse("/leaderboard" if newest else "/run", 303)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +127,56 @@ async def leaderboard(request: Request) -> Response:
     if problem:
         board = results_service_pb2.GetLeaderboardResponse()
     values = {
-        "title": known.title if known else await _dataset_name(request, view.suite),
+        "title": known.title if known else await dataset_name(request, view.suite),
         "completed": 0 if board.entries or problem else (await _runs(request, view.suite, size=1)).total_size,
         "problem": problem,
         "request_id": uuid.uuid4().hex,
         **_choices(view, board, offer),
         **_shown(view, board, offer),
+        "sparks": Sparks.of(board.entries, await _trends(request, view, board), board.item_set),
     }
     if is_fragment(request):
         return fragment(request, "leaderboard/_board.html", values)
     return await render(request, "leaderboard/index.html", "leaderboard", values, 400 if problem else 200)
 
 
+async def export(request: Request) -> Response:
+    """The rows of the page as CSV. Raises InvalidRequestError for an unknown suite or metric."""
+    suite = request.query_params.get("suite", "") or await _newest_suite(request)
+    offer = await Offer.of(context.of(request).catalogue)
+    view, board = await _answered(request, View.of(request, suite), offer)
+    if problem := await _problem(context.of(request).catalogue, view, board, offer.suites):
+        raise InvalidRequestError(problem)
+    shown = _shown(view, board, offer)
+    rows = [
+        exported(e, view.suite, view.metric, shown["columns"])
+        for e in (*shown["ranked"], *shown["floors"], *shown["unranked"])
+    ]
+    headers = {"Content-Disposition": 'attachment; filename="touchstone-leaderboard.csv"'}
+    return Response(csv_of(rows), media_type="text/csv; charset=utf-8; header=present", headers=headers)
+
+
+async def _trends(
+    request: Request, view: View, board: results_service_pb2.GetLeaderboardResponse
+) -> Sequence[results_service_pb2.Trend]:
+    """The runs before those on the board; none by another rule than the suite's, or while they are not known."""
+    if not board.entries or board.weighting != board.suite_weighting:
+        return ()
+    ctx = context.of(request)
+    call = results_service_pb2.ListTrendsRequest(
+        suite=view.suite, metric=view.metric, days=_TREND_DAYS, mode=MODES[view.mode], limit=64
+    )
+    try:
+        return (await ctx.backend.ask(ctx.backend.results.ListTrends, call, context.identity(request))).trends
+    except TouchstoneError:
+        return ()
+
+
 async def _answered(
     request: Request, view: View, offer: Offer
 ) -> tuple[View, results_service_pb2.GetLeaderboardResponse]:
     """The board, with its view: choices that fit only another suite are dropped."""
-    own = _metrics((), offer.suite(view.suite))
+    own = metrics_of((), offer.suite(view.suite))
     if "form" in request.query_params and view.metric not in own and view.metric in _all(offer.suites):
         # The form was sent for another suite, which has this metric.
         view = replace(view, metric=SUITE_SCORE)
@@ -160,14 +195,15 @@ def _choices(view: View, board: results_service_pb2.GetLeaderboardResponse, offe
         "view": view,
         "suites": offer.suites,
         "endpoints": offer.endpoints,
-        "metrics": _metrics(board.metrics, known),
+        "metrics": metrics_of(board.metrics, known),
         "weighting": weighting_name(board.weighting) or "",
         "weightings": _weightings(board.suite_weighting),
         "modes": _modes(known, view.mode),
         "tops": TOPS,
         "item_sets": item_set_choices(board.item_sets),
-        "may_demo": offer.suite("demo") is not None,
+        "may_start": known is not None and not known.open,
         "json_address": f"/api/v1/benchmarking/leaderboard?{urlencode(_api_query(view))}",
+        "csv_address": f"/leaderboard/export?{urlencode(_page_query(view), doseq=True)}",
     }
 
 
@@ -176,6 +212,7 @@ def _shown(view: View, board: results_service_pb2.GetLeaderboardResponse, offer:
     rows = Rows.of(board.entries, view)
     unranked = rows.unranked if view.unranked else []
     hidden = [] if view.baselines else [e for e in rows.scored if e.baseline]
+    tasks = columns(rows.ranked, rows.floors, offer.suite(view.suite), board.weighting)
     models = ((e.endpoint, e.model) for e in board.entries if not e.baseline)
     return {
         "board": board,
@@ -187,9 +224,13 @@ def _shown(view: View, board: results_service_pb2.GetLeaderboardResponse, offer:
         "reasons": {e.job_id: unranked_word(e) for e in rows.unranked},
         "unread": {e.job_id: unread_word(e) for e in rows.scored},
         "apart": distinctions(board.entries),
+        "places": {e.job_id: place_words(e) for e in rows.ranked if e.rank_low},
+        "end_of_top": end_of_top(rows.ranked),
+        "costs": any(e.HasField("cost_usd") for e in board.entries),
         "changes": {e.job_id: _change(e) for e in rows.ranked},
         "axis": _axis(rows.ranked, unranked),
-        "columns": columns(rows.ranked, rows.floors, offer.suite(view.suite), board.weighting),
+        "columns": tasks,
+        "task_width": task_width(tasks),
         "slots": palette.assign(offer.keys, models),
     }
 
@@ -233,7 +274,7 @@ def _all(suites: Sequence[suite_pb2.Suite]) -> set[str]:
     return {spec.metric for suite in suites for task in suite.tasks for spec in task.metrics}
 
 
-async def _dataset_name(request: Request, suite: str) -> str:
+async def dataset_name(request: Request, suite: str) -> str:
     """A dataset's name by its id, of a deleted one from its newest run; other names as they are."""
     if not jobs.is_dataset(suite):
         return suite
@@ -305,7 +346,7 @@ def unread_word(entry: metric_pb2.LeaderboardEntry) -> str:
     return f"{'up to ' if entry.task_count > 1 else ''}{100 * share:.0f} % {became}"
 
 
-def _metrics(named: Sequence[str], suite: suite_pb2.Suite | None) -> list[str]:
+def metrics_of(named: Sequence[str], suite: suite_pb2.Suite | None) -> list[str]:
     """The metrics to choose from, the suite's score first."""
     found = {SUITE_SCORE, *named, *(spec.metric for task in (suite.tasks if suite else ()) for spec in task.metrics)}
     order = {metric: place for place, metric in enumerate(_METRIC_ORDER)}
@@ -334,6 +375,13 @@ def _axis(ranked: Sequence[metric_pb2.LeaderboardEntry], unranked: Sequence[metr
     if not ends:
         ends = [end * 100 for e in unranked for end in (e.score.bound_low, e.score.bound_high)]
     return Axis.around(ends)
+
+
+def _page_query(view: View) -> dict[str, object]:
+    """The page's own query for the same board."""
+    boxes = [name for name, shown in (("baselines", view.baselines), ("unranked", view.unranked)) if shown]
+    chosen = {name: value for name, value in asdict(view).items() if name not in ("baselines", "unranked")}
+    return {name: value for name, value in chosen.items() if value} | {"form": "1", "show": boxes}
 
 
 def _api_query(view: View) -> dict[str, str | int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +12,7 @@ from statistics import fmean
 
 from services.gateway.pages.display import formatting
 from services.gateway.reads import values
+from services.gateway.reads.jobs import iso
 from touchstone.v1 import metric_pb2, results_service_pb2, suite_pb2
 
 LONGEST = 28
@@ -102,6 +105,11 @@ class Column:
     items: int
     results: dict[str, metric_pb2.TaskResult]
     levels: dict[str, int]
+
+    def value(self, job_id: str) -> float | None:
+        """A run's metric; None where it has none."""
+        result = self.results.get(job_id)
+        return result.metrics[0].mean if result and result.metrics and result.metrics[0].HasField("mean") else None
 
 
 def columns(
@@ -203,3 +211,93 @@ def _floor(result: metric_pb2.TaskResult) -> float:
     m = result.majority_share
     by_metric = {"accuracy": m, "f1": 2 * m / (1 + m)}
     return by_metric.get(result.metrics[0].metric, 0.0)
+
+
+LEAST_SPAN = 4.0
+"""Points that the sparklines of a table span at least."""
+SPARK_RUNS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sparks:
+    """Scores × 100 over time by job id of the newest run, and the span that all of them share."""
+
+    values: dict[str, list[float]]
+    span: float
+
+    @classmethod
+    def of(
+        cls, entries: Sequence[metric_pb2.LeaderboardEntry], trends: Sequence[results_service_pb2.Trend], item_set: str
+    ) -> Sparks:
+        """The newest runs of each entry's configuration on the board's items, oldest first."""
+        by_configuration = {trend.configuration: trend for trend in trends if trend.item_set == item_set}
+        found = {}
+        for entry in entries:
+            trend = by_configuration.get(entry.configuration, results_service_pb2.Trend())
+            scores = [100 * point.score.mean for point in trend.points if point.score.HasField("mean")]
+            found[entry.job_id] = scores[-SPARK_RUNS:]
+        return cls(found, max([LEAST_SPAN, *(max(one) - min(one) for one in found.values() if one)]))
+
+
+def task_width(shown: Sequence[Column]) -> str:
+    """The class of a width at which every column's title fits, as far as words may be that long."""
+    longest = max((len(word) for one in shown for word in one.title.replace("-", " ").split()), default=0)
+    return "narrow-tasks" if longest <= 8 else "wide-tasks" if longest > 11 else ""
+
+
+def place_words(entry: metric_pb2.LeaderboardEntry) -> str:
+    """What the range of ranks means: "may be 2nd to 4th"."""
+    first, last = formatting.ordinal(entry.rank_low), formatting.ordinal(entry.rank_high)
+    if first == last:
+        return f"is {first}, whatever the data leave open"
+    places = " to ".join((first, last))
+    return f"may be {places}"
+
+
+def end_of_top(ranked: Sequence[metric_pb2.LeaderboardEntry]) -> str:
+    """The job id of the last row that may be first; empty if all may be, or ranges are not known."""
+    may_be_first = [entry.rank_low == 1 for entry in ranked if entry.rank_low]
+    if not any(may_be_first) or all(may_be_first):
+        return ""
+    return [entry.job_id for entry in ranked if entry.rank_low == 1][-1]
+
+
+def exported(entry: metric_pb2.LeaderboardEntry, suite: str, metric: str, tasks: Sequence[Column]) -> dict[str, object]:
+    """A row with REST's names and values, and a column for each column of tasks."""
+    score = entry.score
+    has_interval, ranged = score.HasField("ci95_low"), bool(entry.rank_low)
+    return {
+        "rank": entry.rank or None,
+        "rank_low": entry.rank_low if ranged else None,
+        "rank_high": entry.rank_high if ranged else None,
+        "model": entry.model,
+        "provider": entry.endpoint,
+        "baseline": entry.baseline,
+        "name": entry.name or None,
+        "suite": suite,
+        "metric": metric,
+        "score": score.mean if score.HasField("mean") and not entry.not_ranked_reason else None,
+        "ci95_low": score.ci95_low if has_interval else None,
+        "ci95_high": score.ci95_high if has_interval else None,
+        "n": score.n,
+        "benchmark_count": entry.run_count,
+        "cost_usd": values.cost(entry),
+        "completed_at": iso(entry.completed_at),
+        "job_id": entry.job_id,
+        "reason": entry.not_ranked_reason or None,
+        **{f"{one.task} {one.metric}": one.value(entry.job_id) for one in tasks},
+    }
+
+
+def csv_of(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows with the same names as CSV with a head; an empty cell for None. A text that a spreadsheet would take for a
+    formula gets an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(rows[0] if rows else ())
+    writer.writerows([["" if cell is None else _cell(cell) for cell in row.values()] for row in rows])
+    return out.getvalue()
+
+
+def _cell(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t")) else cell

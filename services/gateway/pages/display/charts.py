@@ -76,31 +76,48 @@ def slots(used: int, total: int) -> Markup:
     return _markup(f'<svg class="slots" {size} aria-hidden="true">{boxes}</svg>')
 
 
+def trend_spark(values: Sequence[float], span: float, width: int = 64, height: int = 22) -> Markup:
+    """A line over a configuration's scores, oldest first, around their middle. The height holds `span`, which is the
+    same for all rows of a table: noise must not look like news. Empty for fewer than two."""
+    if len(values) < 2:
+        return Markup("")
+    middle = (min(values) + max(values)) / 2
+    step = (width - 6) / (len(values) - 1)
+    places = [(3 + i * step, height / 2 - (v - middle) / span * (height - 6)) for i, v in enumerate(values)]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    x, y = places[-1]
+    return _markup(
+        f'<svg class="spark" viewBox="0 0 {width} {height}" width="{width}" height="{height}" aria-hidden="true">'
+        f'<polyline points="{line}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="2"/></svg>'
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A shared axis in a column `width` pixels wide: values × 100 from `low` to `high`, with ticks."""
+    """A shared axis: values × 100 from `low` to `high`, with ticks. Drawings on it are `width` pixels wide; 0 means as
+    wide as their cell. Markers at the ends reach over the edge."""
 
     low: float
     high: float
     ticks: tuple[float, ...]
-    width: int = 172
-    pad: int = 14
+    width: int = 0
 
     @classmethod
-    def around(cls, values: Sequence[float], width: int = 172) -> Axis:
+    def around(cls, values: Sequence[float]) -> Axis:
         """Round ends that hold all values (each × 100), with 3 to 6 ticks."""
         if not values:
-            return cls(0, 100, (0, 25, 50, 75, 100), width)
+            return cls(0, 100, (0, 25, 50, 75, 100))
         low, high = min(values), max(values)
         steps = (1, 2, 5, 10, 20, 25, 50)
         step = next((s for s in steps if math.ceil(high / s) - math.floor(low / s) <= 5), 100)
         first, last = math.floor(low / step) * step, math.ceil(high / step) * step
         last = max(last, first + step * 2)
         count = round((last - first) / step)
-        return cls(first, last, tuple(first + i * step for i in range(count + 1)), width)
+        return cls(first, last, tuple(first + i * step for i in range(count + 1)))
 
-    def x(self, value: float) -> float:
-        return self.pad + (value - self.low) / (self.high - self.low) * (self.width - 2 * self.pad)
+    def x(self, value: float) -> str:
+        """The place in per cent of the width."""
+        return f"{(value - self.low) / (self.high - self.low) * 100:.2f}%"
 
     def holds(self, value: float) -> bool:
         return self.low <= value <= self.high
@@ -108,67 +125,61 @@ class Axis:
 
 def axis_head(axis: Axis) -> Markup:
     """Tick labels over the column."""
-    labels = "".join(f'<text x="{axis.x(t):.1f}" y="11" text-anchor="middle">{_tick(t)}</text>' for t in axis.ticks)
-    return _markup(f'<svg class="axis" viewBox="0 0 {axis.width} 15" width="{axis.width}" height="15">{labels}</svg>')
+    labels = "".join(f'<text x="{axis.x(t)}" y="11" text-anchor="middle">{_tick(t)}</text>' for t in axis.ticks)
+    return _markup(f'<svg class="axis" width="{axis.width or "100%"}" height="15">{labels}</svg>')
 
 
 def score_cell(
     axis: Axis, value: float | None, low: float | None, high: float | None, slot: int | None, height: int = 34
 ) -> Markup:
     """An estimate with its interval on the axis (all × 100). Off the axis: an arrow and the value in words."""
-    grid = _grid(axis, height)
     y = height / 2
     if value is None:
-        return _cell(axis, height, grid, "")
+        return _cell(axis, height, "")
     if not axis.holds(value):
         left = value < axis.low
-        x, anchor = (8, "start") if left else (axis.width - 8, "end")
-        arrow = f"M{x - 6} {y}l6-4v8Z" if left else f"M{x + 6} {y}l-6-4v8Z"
-        place = f'x="{x + (5 if left else -5)}" y="{y + 4}" text-anchor="{anchor}"'
+        arrow = f"M2 {y}l6-4v8Z" if left else f"M-2 {y}l-6-4v8Z"
+        place = f'x="{13 if left else -13}" y="{y + 4}" text-anchor="{"start" if left else "end"}"'
         words = f"<text {place}>{_figure(value)}, off the axis</text>"
-        return _cell(axis, height, grid, f'<path class="off" d="{arrow}"/>{words}')
+        return _cell(axis, height, _at("0" if left else "100%", f'<path class="off" d="{arrow}"/>{words}'))
     drawn = ""
     if low is not None and high is not None:
         a, b = axis.x(max(low, axis.low)), axis.x(min(high, axis.high))
-        caps = f"M{a:.1f} {y - 3}v6M{b:.1f} {y - 3}v6M{a:.1f} {y}H{b:.1f}"
+        caps = "".join(f'<line x1="{end}" x2="{end}" y1="{y - 3}" y2="{y + 3}"/>' for end in (a, b))
         tone = f"m{slot % 8 + 1}" if slot is not None else "none"
-        drawn = f'<path class="whisker {tone}" d="{caps}"/>'
+        drawn = f'<g class="whisker {tone}">{caps}<line x1="{a}" x2="{b}" y1="{y}" y2="{y}"/></g>'
     if slot is None:
         shape = MARKERS[0] if height > 24 else _DOT
-        drawn += f'<path class="mark none" transform="translate({axis.x(value):.1f} {y})" d="{shape}"/>'
+        mark = f'<path class="mark none" transform="translate(0 {y})" d="{shape}"/>'
     else:
-        drawn += _mark(slot, axis.x(value), y)
-    return _cell(axis, height, grid, drawn)
+        mark = _mark(slot, 0, y)
+    return _cell(axis, height, drawn + _at(axis.x(value), mark))
 
 
 def bounds_cell(axis: Axis, low: float, high: float, height: int = 34) -> Markup:
     """Bounds without an estimate: square brackets joined by dots, no marker; an arrow at an end off the axis."""
-    grid = _grid(axis, height)
     y = height / 2
     if high < axis.low or low > axis.high:
         return score_cell(axis, low if low > axis.high else high, None, None, None, height)
     a, b = axis.x(max(low, axis.low)), axis.x(min(high, axis.high))
-    b = max(b, a + 5)
-    left, right = f"M{a + 3:.1f} {y - 5}h-3v10h3", f"M{b - 3:.1f} {y - 5}h3v10h-3"
-    arrows = ""
+    left = _at(a, f'<path class="bracket" d="M3 {y - 5}h-3v10h3"/>')
+    right = _at(b, f'<path class="bracket" d="M-3 {y - 5}h3v10h-3"/>')
     if low < axis.low:
-        left, a, arrows = "", 8, f"M2 {y}l6-4v8Z"
+        left = _at("0", f'<path class="off" d="M-4 {y}l6-4v8Z"/>')
     if high > axis.high:
-        right, b, arrows = "", axis.width - 8, f"{arrows}M{axis.width - 2} {y}l-6-4v8Z"
-    dots = f"M{a + 4:.1f} {y}H{b - 4:.1f}" if b - a > 12 else ""
-    drawn = f'<path class="bracket" d="{left}{right}"/><path class="dots" d="{dots}"/>'
-    return _cell(axis, height, grid, f'{drawn}<path class="off" d="{arrows}"/>' if arrows else drawn)
+        right = _at("100%", f'<path class="off" d="M4 {y}l-6-4v8Z"/>')
+    return _cell(axis, height, f'<line class="dots" x1="{a}" x2="{b}" y1="{y}" y2="{y}"/>{left}{right}')
 
 
-def _grid(axis: Axis, height: int) -> str:
-    lines = "".join(f"M{axis.x(t):.1f} 0V{height}" for t in axis.ticks)
-    return f'<path class="grid" d="{lines}"/>'
+def _at(x: str, drawn: str) -> str:
+    """A part drawn around a place that is given in per cent."""
+    return f'<svg x="{x}" overflow="visible">{drawn}</svg>'
 
 
-def _cell(axis: Axis, height: int, grid: str, drawn: str) -> Markup:
+def _cell(axis: Axis, height: int, drawn: str) -> Markup:
+    grid = "".join(f'<line class="grid" x1="{axis.x(t)}" x2="{axis.x(t)}" y2="{height}"/>' for t in axis.ticks)
     return _markup(
-        f'<svg class="score" viewBox="0 0 {axis.width} {height}" width="{axis.width}" height="{height}" '
-        f'aria-hidden="true">{grid}{drawn}</svg>'
+        f'<svg class="score" width="{axis.width or "100%"}" height="{height}" aria-hidden="true">{grid}{drawn}</svg>'
     )
 
 

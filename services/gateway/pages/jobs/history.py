@@ -25,11 +25,13 @@ from touchstone.v1 import call_pb2, job_pb2, metric_pb2, results_service_pb2, sc
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`text` and `interval` are × 100. If `bounded`, the text is the range that missing answers leave open."""
+    """`text` and `interval` are × 100. If `bounded`, the text is the range that missing answers leave open;
+    without an estimate `value`, from 0 to 1, is None."""
 
     text: str = formatting.MISSING
     interval: str = ""
     bounded: bool = False
+    value: float | None = None
 
 
 def figure(metric: metric_pb2.Metric | None, *, ranks: bool) -> Figure:
@@ -41,7 +43,7 @@ def figure(metric: metric_pb2.Metric | None, *, ranks: bool) -> Figure:
         return Figure(open_to, bounded=True)
     if not metric.HasField("mean") or not (ranks or metric.HasField("bound_low")):
         return Figure()
-    return Figure(formatting.hundredths(metric.mean), formatting.interval(metric))
+    return Figure(formatting.hundredths(metric.mean), formatting.interval(metric), value=metric.mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class JobRow:
     job: job_pb2.Job
     score: Figure
     accuracy: Figure
+    f1: Figure
     asked: tuple[str, ...]
     why: str
     caution: str
@@ -90,6 +93,7 @@ def _row(job: job_pb2.Job, scores: results_service_pb2.JobScores) -> JobRow:
         score=figure(score, ranks=ranks),
         # For rows the score is the mean of the scorer's own metric: an accuracy would only repeat it.
         accuracy=Figure() if job.spec.HasField("dataset") else figure(averages.get("accuracy"), ranks=ranks),
+        f1=figure(averages.get("f1"), ranks=ranks),
         asked=asked(job.spec),
         why=why,
         caution="" if why else scores.caution,

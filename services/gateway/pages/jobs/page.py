@@ -137,7 +137,7 @@ def view(
         "took": total_seconds(job),
         "lines": (lines := _lines(job, result)),
         "headings": _headings(lines, result),
-        "axis": Axis(0, 100, (0, 50, 100), 44, 4),
+        "axis": Axis(0, 100, (0, 50, 100), 36),
         "receipt": receipt.rows(job, result),
         "may_change": jobs.may_change(job, caller),
         "stale": stale,

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from services.errors import TouchstoneError, UnavailableError
+from services.errors import InvalidRequestError, TouchstoneError, UnavailableError
 from services.gateway import context
 from services.gateway.pages.display import palette
 from services.gateway.pages.forms.run_form import Checked, Form, categories, left_out, modes, shots_of, takes_reading
@@ -76,10 +76,13 @@ async def start(request: Request) -> Response:
 
 
 async def baselines(request: Request) -> Response:
-    """Starts every baseline that runs suites on the demo suite: what an empty leaderboard offers."""
+    """Starts every baseline that runs suites on one suite, the demo if none is named: what an empty leaderboard
+    offers."""
     ctx = context.of(request)
-    form = Form.read(await request.form())
-    await ctx.catalogue.suite("demo")
+    sent = await request.form()
+    form, suite = Form.read(sent), str(sent.get("suite") or "demo")
+    if (await ctx.catalogue.suite(suite)).open:
+        raise InvalidRequestError(f"Name a task of {suite} on the Run page.", "suite")
     specs = []
     for endpoint in await ctx.catalogue.endpoints():
         if endpoint.baseline:
@@ -91,7 +94,7 @@ async def baselines(request: Request) -> Response:
                     model=model.model,
                     mode=suite_pb2.MODE_GENERATE,
                     priority=job_pb2.PRIORITY_HIGH,
-                    suite=job_pb2.SuiteWork(suite="demo"),
+                    suite=job_pb2.SuiteWork(suite=suite),
                 )
                 specs.append(spec)
     if specs:

@@ -72,6 +72,15 @@ async def rerun(request: Request) -> Response:
     return await _start(request, spec)
 
 
+async def again(request: Request) -> Response:
+    """Runs the same job afresh, without stored answers, as a new job."""
+    source = await _source(request)
+    spec = job_pb2.JobSpec()
+    spec.CopyFrom(source.spec)
+    spec.ClearField("reuse")
+    return await _start(request, spec)
+
+
 def _is(further: scoring_pb2.Scoring, first: scoring_pb2.Scoring) -> bool:
     whole = scoring_pb2.Scoring()
     whole.CopyFrom(further)

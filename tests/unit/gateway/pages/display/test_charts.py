@@ -47,6 +47,17 @@ def test_bounds_off_the_axis_end_in_an_arrow_instead_of_a_bracket(
     low: float, high: float, arrows: int, brackets: int
 ) -> None:
     cell = ElementTree.fromstring(charts.bounds_cell(charts.Axis.around([70, 90]), low, high))
-    paths = {path.get("class"): path.get("d", "") for path in cell}
-    assert paths.get("off", "").count("Z") == arrows
-    assert paths["bracket"].count("M") == brackets
+    drawn = [path.get("class") for path in cell.iter("path")]
+    assert (drawn.count("off"), drawn.count("bracket")) == (arrows, brackets)
+
+
+@given(st.lists(st.lists(st.floats(0, 100, allow_subnormal=False), min_size=2, max_size=12), min_size=1, max_size=5))
+def test_sparklines_of_one_table_show_equal_changes_as_equal_heights(tables: list[list[float]]) -> None:
+    span = max(4.0, *(max(values) - min(values) for values in tables))
+    for values in tables:
+        line = ElementTree.fromstring(charts.trend_spark(values, span)).find("polyline")
+        assert line is not None
+        heights = [float(place.split(",")[1]) for place in line.get("points", "").split()]
+        drawn = (max(heights) - min(heights)) / 16 * span
+        assert abs(drawn - (max(values) - min(values))) <= span / 16 * 0.2 + 1e-6
+        assert 0 <= min(heights) <= max(heights) <= 22
