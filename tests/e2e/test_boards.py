@@ -109,7 +109,7 @@ async def test_ranges_explain_themselves_and_rows_are_chosen_by_x(browser: Brows
         async with page.expect_request(re.compile("/compare")) as request:
             await compare.click()
         sent = (await request.value).url.partition("/compare?")[2]
-        assert sent == f"job={entries[4].job_id}&job={entries[6].job_id}"
+        assert sent == f"jobs={entries[4].job_id}&jobs={entries[6].job_id}"
 
 
 async def test_without_script_the_overview_has_every_figure(visitor: Visitor) -> None:

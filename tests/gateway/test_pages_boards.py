@@ -97,8 +97,8 @@ async def test_a_cell_not_shown_to_beat_the_majority_has_a_look_of_its_own(gatew
 async def test_rows_are_chosen_for_compare_by_a_plain_form(gateway: Running) -> None:
     entries = fill(gateway)
     text = await page(gateway, "/leaderboard?suite=glue")
-    assert '<form id="compare" action="/compare">' in text
-    boxes = re.findall(r'<input type="checkbox" name="job" value="([^"]+)" form="compare"', text)
+    assert '<form id="compare-rows" action="/compare"' in text
+    boxes = re.findall(r'<input type="checkbox" name="jobs" value="([^"]+)" form="compare-rows"', text)
     assert boxes == [one.job_id for one in entries if not one.not_ranked_reason]
 
 
