@@ -31,6 +31,8 @@ async def test_rows_of_history_are_selected_by_key_and_compared(visitor: Visitor
     await expect(compare).to_have_text("Compare 2")
     await page.locator("#query").focus()
     await page.keyboard.press("x")
+    await expect(page.get_by_text("No jobs match")).to_be_visible()
+    await page.locator("#query").fill("")
     await expect(compare).to_have_text("Compare 2")
     await compare.click()
     await expect(page).to_have_url(re.compile(r"/compare\?jobs=[0-9a-f-]{36},[0-9a-f-]{36}$"))

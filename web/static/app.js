@@ -156,10 +156,14 @@ document.addEventListener("change", (event) => {
   showPicked();
 });
 
-function tickRow(target) {
-  const row = target.closest?.("tr") || document.querySelector("tr.at");
-  row?.querySelector(".pick input, .tick input")?.click();
+function tickRow() {
+  document.querySelector("tr.at")?.querySelector(".pick input, .tick input")?.click();
 }
+
+document.addEventListener("focusin", (event) => {
+  const row = event.target.closest("tr");
+  if (row?.querySelector(".pick input, .tick input")) moveTo(row);
+});
 
 // -- keys -----------------------------------------------------------------------------------------------------------
 document.addEventListener("keydown", (event) => {
@@ -169,7 +173,7 @@ document.addEventListener("keydown", (event) => {
   if (command && event.key === "Enter" && judging) return judging.querySelector("[value=fix]")?.click();
   if (command && event.key === "Enter") return document.getElementById("start")?.click();
   const typing = event.target.matches("input:not([type=checkbox]), select, textarea");
-  if (event.key === "x" && !command && !event.altKey && !typing) return tickRow(event.target);
+  if (event.key === "x" && !command && !event.altKey && !typing) return tickRow();
   if (command || event.altKey || event.target.matches("input, select, textarea, button, a, summary")) return;
   if (event.key === "/") return focusOn("find", event) || focusOn("jump", event);
   if ("123".includes(event.key)) return judge(Number(event.key), event);

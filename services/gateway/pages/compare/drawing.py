@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from markupsafe import Markup, escape
@@ -29,7 +29,12 @@ _LEAST_GAP = 13
 
 def axis_of(ends: Sequence[float]) -> Axis:
     """Holds zero and the ends of all intervals (each × 100)."""
-    return Axis.around([0.0, *ends], WIDTH)
+    return replace(Axis.around([0.0, *ends]), width=WIDTH)
+
+
+def _x(axis: Axis, value: float) -> float:
+    """The place in pixels; what is off the axis is at its end."""
+    return WIDTH * min(max(axis.share(value), 0), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +53,12 @@ def difference_cell(axis: Axis, drawn: Drawn | None, *, whole: bool = False) -> 
     """One row of the table. The suite's own difference, `whole`, is a diamond as wide as its interval."""
     height = 36 if whole else 29
     y = height / 2
-    lines = "".join(f"M{axis.x(tick):.1f} 0V{height}" for tick in axis.ticks if tick)
+    lines = "".join(f"M{_x(axis, tick):.1f} 0V{height}" for tick in axis.ticks if tick)
     parts = [f'<path class="grid" d="{lines}"/>']
     if drawn is not None and drawn.reach is not None and not whole:
-        left, right = (axis.x(_within(axis, end)) for end in (-drawn.reach, drawn.reach))
+        left, right = (_x(axis, end) for end in (-drawn.reach, drawn.reach))
         parts.append(f'<rect class="reach" x="{left:.1f}" y="{y - 7}" width="{right - left:.1f}" height="14"/>')
-    parts.append(f'<path class="zero" d="M{axis.x(0):.1f} 0V{height}"/>')
+    parts.append(f'<path class="zero" d="M{_x(axis, 0):.1f} 0V{height}"/>')
     if drawn is not None:
         parts.append(_diamond(axis, drawn, y) if whole else _whisker(axis, drawn, y))
     return _svg("difference", axis.width, height, "".join(parts))
@@ -63,9 +68,9 @@ def _whisker(axis: Axis, drawn: Drawn, y: float) -> str:
     tone = "none" if drawn.slot is None else f"m{drawn.slot % 8 + 1}"
     line = ""
     if drawn.low is not None and drawn.high is not None:
-        a, b = axis.x(_within(axis, drawn.low)), axis.x(_within(axis, drawn.high))
+        a, b = _x(axis, drawn.low), _x(axis, drawn.high)
         line = f'<path class="whisker {tone}" d="M{a:.1f} {y - 3}v6M{b:.1f} {y - 3}v6M{a:.1f} {y}H{b:.1f}"/>'
-    x = axis.x(_within(axis, drawn.value))
+    x = _x(axis, drawn.value)
     shape = MARKERS[0] if drawn.slot is None else MARKERS[drawn.slot % 8]
     hollow = " open" if drawn.slot is None or drawn.slot >= 8 else ""
     return f'{line}<path class="mark {tone}{hollow}" transform="translate({x:.1f} {y})" d="{shape}"/>'
@@ -74,14 +79,10 @@ def _whisker(axis: Axis, drawn: Drawn, y: float) -> str:
 def _diamond(axis: Axis, drawn: Drawn, y: float) -> str:
     low = drawn.value if drawn.low is None else drawn.low
     high = drawn.value if drawn.high is None else drawn.high
-    a, x, b = (axis.x(_within(axis, end)) for end in (low, drawn.value, high))
+    a, x, b = (_x(axis, end) for end in (low, drawn.value, high))
     tone = "none open" if drawn.slot is None else f"m{drawn.slot % 8 + 1}"
     path = f"M{a:.1f} {y}L{x:.1f} {y - _DIAMOND}L{b:.1f} {y}L{x:.1f} {y + _DIAMOND}Z"
     return f'<path class="mark {tone}" d="{path}"/>'
-
-
-def _within(axis: Axis, value: float) -> float:
-    return min(max(value, axis.low), axis.high)
 
 
 def counts_bar(parts: Sequence[tuple[int, str]]) -> Markup:

@@ -115,9 +115,13 @@ class Axis:
         count = round((last - first) / step)
         return cls(first, last, tuple(first + i * step for i in range(count + 1)))
 
+    def share(self, value: float) -> float:
+        """The place as a share of the width, 0 to 1 within the axis."""
+        return (value - self.low) / (self.high - self.low)
+
     def x(self, value: float) -> str:
         """The place in per cent of the width."""
-        return f"{(value - self.low) / (self.high - self.low) * 100:.2f}%"
+        return f"{self.share(value) * 100:.2f}%"
 
     def holds(self, value: float) -> bool:
         return self.low <= value <= self.high

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from services.gateway.pages.compare.drawing import (
+    WIDTH,
     Drawn,
     Point,
     against_bar,
@@ -38,7 +39,7 @@ def test_a_difference_that_is_not_shown_is_a_grey_ring_in_its_band() -> None:
     assert 'class="reach"' in grey
     band = re.search(r'class="reach" x="([\d.]+)"[^>]*width="([\d.]+)"', shown)
     assert band
-    assert float(band[2]) == pytest.approx(axis.x(4) - axis.x(-4), abs=0.11)
+    assert float(band[2]) == pytest.approx(WIDTH * (axis.share(4) - axis.share(-4)), abs=0.11)
 
 
 def test_the_suites_diamond_is_as_wide_as_its_interval() -> None:
@@ -46,7 +47,7 @@ def test_the_suites_diamond_is_as_wide_as_its_interval() -> None:
     drawn = difference_cell(axis, Drawn(5.0, 2.0, 8.0, 3.0, 0), whole=True)
     path = re.search(r'class="mark m1" d="M([\d.]+) [\d.]+L([\d.]+) [\d.]+L([\d.]+)', drawn)
     assert path
-    assert [float(x) for x in path.groups()] == pytest.approx([axis.x(2), axis.x(5), axis.x(8)], abs=0.06)
+    assert [float(x) for x in path.groups()] == pytest.approx([WIDTH * axis.share(end) for end in (2, 5, 8)], abs=0.06)
     assert 'class="reach"' not in drawn
 
 
