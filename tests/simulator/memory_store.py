@@ -329,6 +329,7 @@ class _NoDatasets:
 
     def __init__(self, *_: object) -> None:
         self.servicer: Any = _NobodyServes()
+        self.uploads: Any = None
 
     async def reconcile(self) -> None:
         pass
