@@ -134,7 +134,7 @@ async def _serve(
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     datasets = DatasetParts(connection, store, database, settings.uploads, questions, settings.reads, room)
-    recorded_runs = RecordedRuns(connection, database, usage, datasets.uploads, room)
+    recorded_runs = RecordedRuns(connection, database, usage, events, datasets.uploads, room)
     servicer = ResultsServicer(
         database,
         internal,

@@ -41,9 +41,12 @@ _CHECK_S = 2.0
 _UNFINISHED_S = 5.0
 """How long closing waits for calls under way."""
 _STORED_S = 10.0
+_NEWS_S = 5.0
+"""How long the news that jobs were created may take."""
 _ANSWERS = 200
 """Answers of a message; each has at most half a megabyte."""
 _MOST_MODEL = 200
+_MOST_FINISH_REASON = 200
 _ID_DIGITS = 16
 
 
@@ -57,17 +60,21 @@ class _Import:
 class RecordedRuns:
     """The recorded runs of one installation."""
 
-    def __init__(self, connection: Bus, database: Database, usage: Feed, uploads: Uploads, room: Room) -> None:
+    def __init__(
+        self, connection: Bus, database: Database, usage: Feed, events: Feed, uploads: Uploads, room: Room
+    ) -> None:
         self._bus = connection
         self._database = database
         self._usage = usage
+        self._events = events
         self._uploads = uploads
         self._room = room
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         """By owner and name: one change of a run at a time."""
 
     async def close(self, owner: str, name: str) -> pb.CloseRecordedRunResponse:
-        """Closes the open run of that name, or returns what became of the one that was closed last.
+        """Closes the open run of that name, or returns what became of the one that was closed last. An earlier run
+        whose close was cut off before its jobs existed comes first.
 
         Raises NotFoundError without such a run, and UnavailableError while NATS or the disk does not answer.
         """
@@ -83,10 +90,11 @@ class RecordedRuns:
         return _response(run, [one for one in made.values() if one is not None])
 
     async def discard(self, owner: str, name: str) -> RecordedRun:
-        """Deletes what the open run of that name has recorded. Raises as `close`."""
+        """Deletes what a run of that name has recorded: the one that `close` would close. Raises as `close`, and
+        NotFoundError for a run that has jobs."""
         async with self._lock(owner, name):
             run = await self._newest(owner, name)
-            if run.HasField("closed_at"):
+            if run.HasField("closed_at") and await self._has_jobs(run):
                 raise NotFoundError(f"The recorded run {name} is closed. Delete its dataset instead.")
             run = await self._end(run, discarded=True)
         await self._tidy_closed(_now())
@@ -103,9 +111,11 @@ class RecordedRuns:
     async def tidy(self, max_bytes: int, now: datetime) -> None:
         """One round; `now` is UTC without a zone."""
         for run in await self._database.read(partial(recorded.stale, max_bytes=max_bytes, now=now)):
-            if not self._lock(run.owner, run.name).locked():
+            lock = self._lock(run.owner, run.name)
+            if not lock.locked():
                 log.info("the recorded run %s of %s is deleted: nobody closed it", run.name, run.owner)
-                await self._end(run, discarded=True)
+                async with lock:
+                    await self._end(run, discarded=True)
         await self._tidy_closed(now)
         if await self._database.read(recorded.has_texts):
             await self._database.write(partial(recorded.forget_texts, now=now))
@@ -131,7 +141,23 @@ class RecordedRuns:
         except (nats.errors.Error, OSError) as error:
             raise UnavailableError("NATS does not answer. Try again in a moment.") from error
         await self._usage.reached(last, _STORED_S)
-        return await self._database.read(partial(recorded.newest, owner=owner, name=name))
+        run = await self._database.read(partial(recorded.newest, owner=owner, name=name))
+        for earlier in await self._database.read(partial(recorded.closed_before, run=run)):
+            if not await self._has_jobs(earlier):
+                return earlier
+        return run
+
+    async def _has_jobs(self, run: RecordedRun) -> bool:
+        """Whether the jobs of a closed run exist. Waits a moment for the news: they may have just been created."""
+        until = asyncio.get_running_loop().time() + _NEWS_S
+        while True:
+            made = await self._database.read(partial(_imports, run=run))
+            found = [one for one in made.values() if one is not None]
+            left = until - asyncio.get_running_loop().time()
+            if left <= 0 or len(found) < len(made) or all(one.job_id for one in found):
+                return len(found) == len(made) and all(one.job_id for one in found)
+            with suppress(UnavailableError):
+                await self._events.reached(self._events.position + 1, left)
 
     def _lock(self, owner: str, name: str) -> asyncio.Lock:
         return self._locks.setdefault((owner, name), asyncio.Lock())
@@ -156,6 +182,11 @@ class RecordedRuns:
 
     async def _make(self, run: RecordedRun, made: Mapping[str, _Import | None]) -> dict[str, _Import | None]:
         plan = await self._database.read_long(partial(_planned, run_id=run.run_id))
+        if not plan.rows:
+            raise NotFoundError(
+                f"The recorded run {run.name} was closed, but its jobs were not made within a week, so its calls were "
+                "deleted. Make them again to record them."
+            )
         dataset_id = next((one.dataset_id for one in made.values() if one is not None), "")
         if not dataset_id:
             asked = dataset_pb2.DatasetOptions(name=run.name, owner=run.owner, format=dataset_pb2.Dataset.FORMAT_BATCH)
@@ -252,17 +283,19 @@ def _digest(run: RecordedRun, key: str) -> str:
 
 
 def _answer(number: int, row: str, call: Call, kept: RecordedCall) -> pb.ImportedAnswer:
+    tokens = (call.input_tokens, call.output_tokens, call.reasoning_tokens)
+    input_tokens, output_tokens, reasoning_tokens = (max(0, min(count, 2**31 - 1)) for count in tokens)
     answer = pb.ImportedAnswer(
         task="rows",
         item=number,
         row=json.dumps({"id": row}),
-        finish_reason=kept.finish_reason,
+        finish_reason=_cut(kept.finish_reason, _MOST_FINISH_REASON),
         latency_ms=call.latency_ms,
-        input_tokens=min(call.input_tokens, 2**31 - 1),
-        output_tokens=min(call.output_tokens, 2**31 - 1),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         error=recorded.error_of(call, kept),
         reasoning=_cut(kept.reasoning, REASONING_BYTES),
-        reasoning_tokens=min(call.reasoning_tokens, 2**31 - 1),
+        reasoning_tokens=reasoning_tokens,
         ttft_ms=call.ttft_ms,
         cost_usd=call.cost_usd if call.HasField("cost_usd") else None,
         served_model=call.served_model,

@@ -74,9 +74,14 @@ def error_of(call: Call, recorded: RecordedCall) -> str:
 
 
 def end(connection: Connection, ended: RunEnd, position: int) -> None:
-    """Closes a run. A second end changes nothing."""
+    """Closes a run. A second end changes nothing, but may say that the run was deleted."""
     run = _run(connection, ended.run_id)
-    if run is None or run.HasField("closed_at"):
+    if run is None:
+        return
+    if run.HasField("closed_at"):
+        if ended.discarded:
+            where = {"run_id": run.run_id}
+            connection.execute("UPDATE recorded_runs SET discarded = true WHERE run_id = $run_id", where)
         return
     run.closed_at.CopyFrom(ended.ended_at)
     connection.execute(
@@ -160,6 +165,16 @@ def newest(connection: Connection, owner: str, name: str) -> RecordedRun:
             f"No recorded run has the name {name[:100]!r}. Send the header X-Touchstone-Run with a call to begin one."
         )
     return run
+
+
+def closed_before(connection: Connection, run: RecordedRun) -> list[RecordedRun]:
+    """Closed runs of the same name whose texts are stored, the oldest first."""
+    rows = connection.execute(
+        "SELECT run FROM recorded_runs WHERE owner = $owner AND name = $name AND run_id <> $run_id "
+        "AND closed_at IS NOT NULL AND NOT discarded AND dropped_at IS NULL ORDER BY closed_at",
+        {"owner": run.owner, "name": run.name, "run_id": run.run_id},
+    ).fetchall()
+    return [RecordedRun.FromString(data) for (data,) in rows]
 
 
 def get(connection: Connection, run_id: str) -> RecordedRun:

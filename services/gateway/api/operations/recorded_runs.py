@@ -44,7 +44,7 @@ async def close(call: Call) -> JSONResponse:
 
 
 async def delete(call: Call) -> JSONResponse:
-    """404 for a run that is closed: delete its dataset instead."""
+    """404 for a run that has jobs: delete its dataset instead."""
     request = results_service_pb2.DeleteRecordedRunRequest(name=call.path["name"])
     answer = await call.ask(call.ctx.backend.results.DeleteRecordedRun, request)
     return JSONResponse(_run(answer.run) | {"deleted": True})

@@ -37,8 +37,13 @@ class Stream:
         return call
 
     def call(self, number: int, request: str = "hello", answer: str = "HELLO", **fields: Any) -> Call:
+        finish_reason = fields.pop("finish_reason", "")
         call = made(number, **fields)
-        kept = RecordedCall(request=f'{{"messages":[{{"role":"user","content":"{request}"}}]}}', response=answer)
+        kept = RecordedCall(
+            request=f'{{"messages":[{{"role":"user","content":"{request}"}}]}}',
+            response=answer,
+            finish_reason=finish_reason,
+        )
         data = kept.SerializeToString()
         parts = [data[:5], data[5:]]
         for place, part in enumerate(parts):
@@ -51,6 +56,9 @@ class Stream:
     def end(self, run: RecordedRun, *, discarded: bool = False) -> None:
         ended = RunEnd(run_id=run.run_id, discarded=discarded)
         ended.ended_at.FromDatetime(NOW)
+        self.send_end(run, ended)
+
+    def send_end(self, run: RecordedRun, ended: RunEnd) -> None:
         self.send(run_end_subject(run.owner, run.name), ended)
 
 
