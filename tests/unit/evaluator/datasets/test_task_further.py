@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from services.errors import InvalidRequestError, TouchstoneError
+from services.evaluator import item_result
 from services.evaluator.answers.scorers.choosing import canonical, scorer
 from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.data.reader import DataError
@@ -16,10 +19,11 @@ from services.evaluator.datasets.rows import item_set
 from services.evaluator.items.metrics import beside
 from services.evaluator.items.task import Response
 from services.evaluator.plugins.contract import PluginError
+from services.words.scorers import SCORERS, further_problem
 from tests.dataset_store import row
 from tests.unit.evaluator.datasets.tasks import all_items, task_of
 from tests.unit.evaluator.planning.planned import planned
-from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED, OUTCOME_UNPARSED
+from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED, OUTCOME_INFRASTRUCTURE_ERROR, OUTCOME_UNPARSED
 from touchstone.v1.scoring_pb2 import Scoring
 from touchstone.v1.suite_pb2 import MetricSpec
 
@@ -169,3 +173,61 @@ async def test_the_row_is_named_whatever_a_plugins_scorer_raises(
             await planned([row(1, reference=reference)], scoring=first, further=further, plugged={"bad": broken("bad")})
         assert failed.value.message.startswith("Row 1 of questions.jsonl (row-1)")
         assert why in failed.value.message
+
+
+REFERENCES: dict[str, Any] = {
+    "number": 4,
+    "letter": "A",
+    "text": "Paris",
+    "several": ["A", "4"],
+    "null among several": [None, "A"],
+    "object": {"city": "Lyon"},
+    "object as text": '{"a": 1}',
+    "schema": {"type": "object"},
+    "calls": [{"name": "f", "arguments": {"a": 1}}],
+    "no call": [],
+    "calls with allowed values": [{"f": {"a": [1]}}],
+    "list in a list": [[1]],
+    "bad pattern": "(",
+    "none": None,
+}
+SCORED_BY_SEVERAL = [4, "A", "Paris", ["A", "4"], [None, "A"], '{"a": 1}', "("]
+ANSWERS = ("4", "A", "Answer: Paris", '{"city": "Lyon"}', "", "( [", "x" * 5000)
+PAIRS = [(Scoring(scorer=first), Scoring(scorer=other)) for first, other in permutations(SCORERS, 2)]
+
+
+@pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
+async def test_each_pair_of_scorers_is_refused_before_the_first_call_or_scores_every_answer(reference: Any) -> None:
+    rows = [row(1, reference=reference)]
+    scored = 0
+    for first, other in PAIRS:
+        assert further_problem(first, [other]) == ("", "")
+        why = ""
+        try:
+            await planned(rows, scoring=first, further=[other])
+        except (DataError, InvalidRequestError) as error:
+            why = error.message
+        if why:
+            # What is wrong, and what to do.
+            assert re.search(r"\. (Leave|Choose) .*\.$", why), why
+            continue
+        task = task_of(rows, first, further=[other])
+        (item,) = await all_items(task)
+        (alone,) = await all_items(task_of(rows, first))
+        wanted = {metric.statistic for metric in task.metrics if metric.statistic}
+        for answer in ANSWERS:
+            for response in (Response(answer), Response(answer, finish_reason="length"), Response("", refused=True)):
+                found = task.score(item, response)
+                assert wanted <= found.statistics.keys(), (first.scorer, other.scorer, answer)
+                assert all(0 <= value <= 1 for name, value in found.statistics.items() if "." in name)
+                assert found.outcome == task_of(rows, first).score(alone, response).outcome
+        result = item_result.failed(task, item, position=0, repeat=0, message="Down.", calls=3)
+        assert (result.outcome, dict(result.statistics)) == (OUTCOME_INFRASTRUCTURE_ERROR, {})
+        scored += 1
+    assert scored or reference not in SCORED_BY_SEVERAL
+
+
+def test_a_scorer_is_given_once() -> None:
+    for name in SCORERS:
+        path, sentence = further_problem(Scoring(scorer=name), [Scoring(scorer=name)])
+        assert (path, sentence[-22:]) == ("further[0]", "Give each scorer once.")
