@@ -29,6 +29,9 @@ _MOST_SCHEMA_BYTES = 8 * 1024 * 1024
 _DAMAGED = "The Parquet file is damaged or incomplete. Write it again, and upload all of it."
 
 
+_ENCRYPTED = "Columns of the Parquet file are encrypted. Write it without encryption, and upload that."
+
+
 class ParquetObjects:
     """Rows as objects, numbered from 1. Columns that contain bytes, such as images, are left out. Raises RefusedError
     for a file that cannot be read, also while iterating."""
@@ -91,7 +94,7 @@ class ParquetObjects:
         except MemoryError:
             raise
         except self._faults as error:
-            raise RefusedError(_DAMAGED) from error
+            raise RefusedError(_ENCRYPTED if "decrypt" in str(error) else _DAMAGED) from error
 
 
 def _has_bytes(type_: Any) -> bool:

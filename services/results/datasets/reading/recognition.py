@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from services.chat_requests.faults import RefusedError, quoted
@@ -22,6 +23,31 @@ _OWN = ("prompt", "messages")
 _ANSWERED = (Dataset.FORMAT_PROMPT_COMPLETION, Dataset.FORMAT_DPO)
 """Kinds that have a prompt of their own as plain lines do, and with it the right answer."""
 _COLUMNS_SHOWN = 10
+_MMLU_COLUMNS = 6
+
+
+_NOT_READ: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("doc_id", "doc", "resps"),
+        "The file has samples of lm-eval, which are answers, not questions. Import them: touchstone import FILE.",
+    ),
+    (
+        ("ctx", "endings", "label"),
+        "The rows are HellaSwag's. Run the suite hellaswag, or rename ctx to question, endings to choices and label to "
+        "answer.",
+    ),
+    (
+        ("message_id", "parent_id", "role"),
+        'The file has single messages of OpenAssistant. Join each thread to one row: {"messages": [...]} with the '
+        "roles user and assistant.",
+    ),
+    (
+        ("message_tree_id", "prompt"),
+        'The file has message trees of OpenAssistant. Write each thread that you want as one row: {"messages": '
+        "[...]} with the roles user and assistant.",
+    ),
+)
+"""Known rows that are not read: their names, and what to do."""
 
 
 def told_by(opened: Opened, first: dict[str, Any], has_template: bool) -> Dataset.Format:
@@ -39,6 +65,10 @@ def told_by(opened: Opened, first: dict[str, Any], has_template: bool) -> Datase
     if "body" in first or {"method", "url"} <= first.keys():
         return Dataset.FORMAT_BATCH
     found = fitting(first)
+    if not found and not isinstance(first.get("prompt"), str) and "messages" not in first:
+        for names, what in _NOT_READ:
+            if Row(first).has(*names):
+                raise RefusedError(what)
     if by_names and any(name in first for name in _OWN):
         return (
             found[0] if len(found) == 1 and found[0] in _ANSWERED and not _has_fields(first) else Dataset.FORMAT_LINES
@@ -98,6 +128,11 @@ def sentence(opened: Opened, format_: Dataset.Format, values: dict[str, Any], re
 
 def no_template(names: list[str]) -> RefusedError:
     """For columns of no known kind."""
+    if len(names) == _MMLU_COLUMNS and re.fullmatch("[A-D]", names[-1]):
+        return RefusedError(
+            "The first line is a question, as in MMLU's CSV files, which have no header. Add the line "
+            "question,A,B,C,D,answer above it."
+        )
     shown = ", ".join(quoted(name, 20) for name in names[:_COLUMNS_SHOWN]) or "none"
     example = quoted(names[0], 40)[1:-1] if names else "question"
     return RefusedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import io
 import json
@@ -11,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 
 from services.results.datasets.frames import Limits
 from tests.unit.results.datasets.children import run
@@ -136,3 +138,25 @@ def test_a_large_group_of_rows_is_read_piece_by_piece() -> None:
     assert made.outcome.dataset is not None, made.outcome.refusal
     assert made.outcome.dataset.rows == rows
     assert made.megabytes < 300
+
+
+class Keys(KmsClient):  # type: ignore[misc]
+    """Keeps keys as they are."""
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
+
+
+@pytest.mark.parametrize("readable_footer", [True, False])
+def test_an_encrypted_file_is_called_so(readable_footer: bool) -> None:
+    table = pa.table({"question": ["a"], "answer": ["b"]})
+    asked = EncryptionConfiguration(footer_key="f", column_keys={"c": ["question"]}, plaintext_footer=readable_footer)
+    factory = CryptoFactory(lambda _: Keys())
+    keys = factory.file_encryption_properties(KmsConnectionConfig(), asked)
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, table.schema, encryption_properties=keys) as writer:
+        writer.write_table(table)
+    assert "encrypted" in upload(file.getvalue(), name="rows.parquet").refused

@@ -421,3 +421,25 @@ def test_expected_cells_begin_with_a_type_or_are_equal(expected: str, reference:
 )
 def test_a_configuration_that_is_not_whole_is_refused(config: str, reason: str) -> None:
     assert reason in upload(config.encode()).refused
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ({"doc_id": 0, "doc": {}, "target": "a", "arguments": {}, "resps": [["x"]]}, "samples of lm-eval"),
+        ({"ind": 4, "ctx": "A man is", "endings": ["a", "b"], "label": "1"}, "Run the suite hellaswag, or rename ctx"),
+        ({"message_id": "a", "parent_id": None, "text": "Hi?", "role": "prompter"}, "messages of OpenAssistant"),
+        ({"message_tree_id": "a", "prompt": {"text": "Hi?", "replies": []}}, "message trees of OpenAssistant"),
+    ],
+)
+def test_known_files_that_are_not_rows_are_named(line: dict[str, Any], what: str) -> None:
+    assert what in upload(jsonl(line)).refused
+    # With a prompt of their own they are lines as any other.
+    assert upload(jsonl(line | {"prompt": "Why?"})).dataset is not None
+
+
+def test_a_table_without_a_header_that_mmlu_wrote_is_told_which_header_to_add() -> None:
+    table = b'"What is 2 + 3?",4,5,6,7,B\n"And 3 + 4?",5,6,7,8,C\n'
+    assert "question,A,B,C,D,answer" in upload(table, name="algebra_test.csv").refused
+    made = upload(b"question,A,B,C,D,answer\n" + table, name="algebra_test.csv")
+    assert [row.reference for row in made.rows] == ['"B"', '"C"']
