@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import httpx
 
 from deploy.local.ports import free_port
+from services import bus
 from services.gateway.access.auth import LocalAccess, TokenAccess
 from services.gateway.server import build, listen, serve
 from services.gateway.settings import Settings
@@ -50,8 +51,9 @@ async def running(
     access: LocalAccess | TokenAccess | None = None,
     service_token: str = "",
     settings: Settings | None = None,
+    nats: str = "",
 ) -> AsyncIterator[Running]:
-    """Serves until the block ends."""
+    """Serves until the block ends. Models can be called with the address of a NATS server."""
     settings = replace(
         settings or Settings(requests_per_minute=10_000),
         scheduler=f"127.0.0.1:{free_port()}",
@@ -67,6 +69,8 @@ async def running(
         await gateway.start_service("scheduler")
         await gateway.start_service("results")
         context = build(settings, access or LocalAccess(), service_token)
+        if nats:
+            context.bus = await bus.connect(nats, "gateway")
         gateway.serving = asyncio.create_task(serve(context, gateway.shutdown, listener))
         try:
             yield gateway
@@ -75,5 +79,7 @@ async def running(
             await client.aclose()
             gateway.shutdown.set()
             await gateway.serving
+            if context.bus is not None:
+                await context.bus.close()
             for name in list(gateway.stops):
                 await gateway.stop_service(name)
