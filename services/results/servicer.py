@@ -25,7 +25,7 @@ from services.results.comparison.compare import compare
 from services.results.comparison.rank_ranges import BoardRankRanges
 from services.results.estimates.estimate import estimate_run
 from services.results.export.exports import Exports
-from services.results.imports import import_answers
+from services.results.imports import store
 from services.results.installation import Installation
 from services.results.intake.feeds import Feed
 from services.results.intake.kept_stream import KeptStream
@@ -190,7 +190,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def ImportAnswers(
         self, requests: AsyncIterator[pb.ImportAnswersRequest], context: Any
     ) -> pb.ImportAnswersResponse:
-        return await import_answers.take(self._database, self._room.guard(requests), rpc.identity().user, _now())
+        return await store.take(self._database, self._room.guard(requests), rpc.identity().user, _now())
 
     @shared
     async def ListEvents(self, request: pb.ListEventsRequest, visible: Visibility) -> pb.ListEventsResponse:

@@ -21,7 +21,7 @@ from services.results.items import reads
 from services.results.scores.job_result import Computed
 from services.results.storage.database import Connection
 from services.results.storage.migrations import open_file
-from services.words import weighting
+from services.words import suites
 from services.words.enums import MARKS
 from services.words.jobs import suite_of
 from tests.gateway import fake_data, fake_items
@@ -89,11 +89,11 @@ def _put(connection: Connection, job: job_pb2.Job, found: metric_pb2.JobResult, 
 
 def _averages(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[metric_pb2.Metric, int]]:
     """By the suite's rule and, of several tasks, by each rule."""
-    rules = (weighting.UNSPECIFIED, weighting.ITEMS, weighting.TASKS)
+    rules = (suites.UNSPECIFIED, suites.ITEMS, suites.TASKS)
     found = []
     for rule in rules if len(job.plan) > 1 else rules[:1]:
         for average in fake_data.averages(result):
-            average.metric = weighting.average_name(average.metric, rule)
+            average.metric = suites.average_name(average.metric, rule)
             found.append((average, len(job.plan)))
     return found
 

@@ -17,7 +17,7 @@ from services.results.scores.suite_score import SCORE
 from services.results.storage import run_scores
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import refusals, weighting
+from services.words import refusals, suites
 from services.words.jobs import asked_mode
 from services.words.suites import unknown_suite
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
@@ -46,7 +46,7 @@ def leaderboard(
     Raises UnknownSuiteError when the runs alone do not show whether suite and metric exist and `announced` is not
     given, and InvalidRequestError when they do not exist.
     """
-    mode, asked = asked_mode(request.mode), weighting.asked(request.weighting)
+    mode, asked = asked_mode(request.mode), suites.asked(request.weighting)
     metrics = suite_metrics(connection, request.suite, announced, visible)
     metric = request.metric or SCORE
     if metric not in metrics:
@@ -65,7 +65,7 @@ def leaderboard(
         if request.item_set:
             _require_item_set(connection, request, visible)
         return response
-    average = weighting.average_name(metric, response.weighting)
+    average = suites.average_name(metric, response.weighting)
     entries = _entries(connection, runs, where | {"item_set": response.item_set}, metric, average)
     if entries:
         response.last_updated.CopyFrom(max((e.completed_at for e in entries), key=Timestamp.ToNanoseconds))
@@ -108,9 +108,7 @@ def _add_item_sets(
     response.item_sets.extend([shown, *(found for found in sets if found is not shown)])
     response.item_set, response.subset = shown.item_set, shown.subset
     response.items, response.published_items = shown.items, shown.published_items
-    response.suite_weighting = (
-        next(row[_WEIGHTING] for row in rows if row[0] == shown.item_set) or weighting.UNSPECIFIED
-    )
+    response.suite_weighting = next(row[_WEIGHTING] for row in rows if row[0] == shown.item_set) or suites.UNSPECIFIED
     response.weighting = response.suite_weighting and (asked or response.suite_weighting)
     return True
 
@@ -166,7 +164,7 @@ def suite_metrics(
     rows = connection.execute(
         f"SELECT metric FROM {runs} WHERE suite = $suite AND {seen} GROUP BY metric ORDER BY min(place), metric", where
     ).fetchall()
-    names = list(dict.fromkeys(weighting.parted(name)[0] for (name,) in rows))
+    names = list(dict.fromkeys(suites.parted(name)[0] for (name,) in rows))
     named = (
         f"SELECT 1 FROM jobs WHERE suite = $suite AND {seen} "
         f"UNION ALL SELECT 1 FROM datasets WHERE id = $suite AND {seen} LIMIT 1"

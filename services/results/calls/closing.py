@@ -26,7 +26,7 @@ from services.errors import InvalidRequestError, NotFoundError, UnavailableError
 from services.results.calls import recorded
 from services.results.datasets.index import Request
 from services.results.datasets.uploading import Uploads
-from services.results.imports import import_answers
+from services.results.imports import store
 from services.results.imports.checks import CALLS_BYTES, REASONING_BYTES, RESPONSE_BYTES
 from services.results.intake.feeds import Feed
 from services.results.storage.database import Connection, Database, first_row
@@ -199,7 +199,7 @@ class RecordedRuns:
         for key, one in made.items():
             if one is None:
                 requests = self._answers(run, key, dataset_id, plan)
-                answer = await import_answers.take(self._database, requests, run.owner, _now())
+                answer = await store.take(self._database, requests, run.owner, _now())
                 found[key] = _Import(answer.import_id, dataset_id, "")
         return found
 

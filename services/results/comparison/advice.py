@@ -15,7 +15,7 @@ from services.results.paired.corrections import Family
 from services.results.paired.verdicts import Verdict, one_of
 from services.results.scores.ranking import NO_REFERENCE
 from services.results.scores.unread import CUT_SHARE
-from services.words import weighting
+from services.words import suites
 from services.words.refusals import counted
 
 
@@ -34,8 +34,8 @@ def _tasks_in_common(outcome: Outcome) -> Iterator[str]:
     if not compared.tasks:
         yield "The runs have no task in common."
         return
-    if len({weighting.of_plans(run.job.plan) for run in outcome.runs}) > 1 and compared.weighting:
-        words = weighting.WORDS[compared.weighting]
+    if len({suites.of_plans(run.job.plan) for run in outcome.runs}) > 1 and compared.weighting:
+        words = suites.WORDS[compared.weighting]
         yield f"The scores of these runs have different rules; here, all are means {words}."
     if any(len(set(numbers)) > 1 for numbers in compared.cohorts.values()):
         yield "Some runs cannot be compared; see the reasons. Each figure uses the items of the runs that can."

@@ -13,7 +13,7 @@ from services.results.paired.pairs.difference import Pair
 from services.results.scores import aggregation, job_result, suite_score, task_counts
 from services.results.scores.suite_score import SCORE
 from services.results.storage.database import Connection, query
-from services.words import weighting
+from services.words import suites
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 
@@ -113,7 +113,7 @@ def read(connection: Connection, compared: Comparability, common: Common) -> lis
     interval."""
     return [
         Scored(
-            weighting.taken_by(run.averages.values(), compared.weighting),
+            suites.taken_by(run.averages.values(), compared.weighting),
             [run.measured[task] for task in compared.tasks],
         )
         if _has_average(run, compared)
@@ -125,8 +125,8 @@ def read(connection: Connection, compared: Comparability, common: Common) -> lis
 
 def _has_average(run: Run, compared: Comparability) -> bool:
     """Whether the sealed result has the score by the rule of the comparison."""
-    several = weighting.of_plans(run.job.plan)
-    return not several or weighting.average_name(SCORE, compared.weighting) in run.averages
+    several = suites.of_plans(run.job.plan)
+    return not several or suites.average_name(SCORE, compared.weighting) in run.averages
 
 
 def _has_all(run: Run, common: Common, place: int, task: str) -> bool:
@@ -148,7 +148,7 @@ def _computed(connection: Connection, compared: Comparability, common: Common, p
     averages = suite_score.averages_by_metric(plans, measured)
     majority = task_counts.read_majority_shares(connection, job)
     return Scored(
-        weighting.taken_by((metric for metric, _ in averages), compared.weighting),
+        suites.taken_by((metric for metric, _ in averages), compared.weighting),
         [
             run.measured[p.task]
             if _has_all(run, common, place, p.task)

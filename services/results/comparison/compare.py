@@ -20,7 +20,7 @@ from services.results.paired.pairs.difference import Pair, Terms
 from services.results.scores.suite_score import SCORE
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import refusals, weighting
+from services.words import refusals, suites
 from touchstone.v1 import comparison_pb2
 
 MOST_TASK_DIFFERENCES = 5_000
@@ -61,7 +61,7 @@ def find(connection: Connection, request: comparison_pb2.CompareRequest, visible
     """Raises as `compare`."""
     limits = terms_of(request)
     chosen = subjects.choose(connection, request, visible)
-    compared = comparability.compare(chosen.runs, weighting.asked(request.weighting))
+    compared = comparability.compare(chosen.runs, suites.asked(request.weighting))
     metrics = metrics_of(request, compared)
     common = common_items.choose(connection, compared)
     scored = common_items.read(connection, compared, common)

@@ -22,7 +22,7 @@ from services.results.paired.corrections import (
 from services.results.paired.differences import suite_differences, task_differences
 from services.results.paired.pairs.difference import Difference, Omnibus, Pair, Terms
 from services.results.statistics import metric_values
-from services.words.weighting import ITEMS
+from services.words.suites import ITEMS
 from touchstone.v1.suite_pb2 import MetricSpec
 
 

@@ -21,7 +21,7 @@ from services.results.comparison.selection.comparability import Comparability
 from services.results.comparison.shared_rows import SharedRows
 from services.results.paired.pairs.difference import Difference, Pair, Pairs, Terms
 from services.results.storage.database import Connection, Database
-from services.words import weighting
+from services.words import suites
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def among(ranked: Sequence[int], tested: Sequence[Finding], alpha: float) -> lis
 def of_board(connection: Connection, average: str, job_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Rank ranges of the runs that contend for a board's first ranks. `average` names a metric and its rule, as
     stored."""
-    metric, by = weighting.parted(average)
+    metric, by = suites.parted(average)
     compared = comparability.compare(runs.load(connection, {job_id: job_id for job_id in job_ids}), by)
     common = common_items.choose(connection, compared)
     averages = [scored.averages for scored in common_items.read(connection, compared, common)]

@@ -13,7 +13,7 @@ from services.results.runs import job_reads
 from services.results.storage import run_scores, text_retention
 from services.results.storage.database import Connection, query
 from services.results.visibility import Visibility
-from services.words import weighting
+from services.words import suites
 from services.words.enums import OUTCOMES, PRICE_SOURCES, WEIGHTINGS, mode_name
 from services.words.jobs import reused_without_digest, status_of, suite_of
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
@@ -183,7 +183,7 @@ def _score(field: str) -> Column[Run]:
 
 def _score_over(rule: Weighting) -> Column[Run]:
     """Empty where the score comes from a single task, as both rules give the same."""
-    name = weighting.average_name("score", rule)
+    name = suites.average_name("score", rule)
 
     def read(run: Run) -> Value:
         score = next((metric for _, metric in run.averages if metric.metric == name), None)
@@ -217,7 +217,7 @@ def _averages(run: Run) -> Value:
     return {
         metric.metric: {"tasks": tasks, "n": metric.n, **{field: number(metric, field) for field in FIGURES}}
         for tasks, metric in run.averages
-        if metric.metric != "score" and not weighting.parted(metric.metric)[1]
+        if metric.metric != "score" and not suites.parted(metric.metric)[1]
     }
 
 

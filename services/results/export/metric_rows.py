@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from services.results.export.job_rows import FIGURES, RECEIPT, WHO, Run
 from services.results.export.tables import Column, Kind, Table, Value, number, table
-from services.words import weighting
+from services.words import suites
 from services.words.enums import METRIC_RULES, OUTCOMES
 from services.words.scorers import layer
 from touchstone.v1 import job_pb2, metric_pb2
@@ -102,14 +102,14 @@ def _measures(run: Run) -> Iterator[Measure]:
         for metric in task.metrics:
             spec = specs.get(metric.metric, MetricSpec())
             yield Measure(run, metric, task, plan, spec, category=task.category)
-    own = run.result.weighting or weighting.TASKS
+    own = run.result.weighting or suites.TASKS
     for tasks, stored in run.averages:
         metric = metric_pb2.Metric()
         metric.CopyFrom(stored)
-        metric.metric, rule = weighting.parted(stored.metric)
+        metric.metric, rule = suites.parted(stored.metric)
         # The average by the suite's own rule is already there, under the metric's name.
         if rule != own:
-            yield Measure(run, metric, averaged=weighting.OLDER_NAMES[rule or own], tasks=tasks)
+            yield Measure(run, metric, averaged=suites.OLDER_NAMES[rule or own], tasks=tasks)
     for average in run.result.averages:
         if average.category:
             yield Measure(run, average.metric, averaged=average.rule, category=average.category, tasks=average.tasks)

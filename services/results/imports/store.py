@@ -1,4 +1,4 @@
-"""Writing imports, each function inside the caller's transaction, and how long imported answers stay.
+"""Taking and writing imports, each write inside the caller's transaction, and how long imported answers stay.
 
 They stay until a complete run holds them; a week without one; within the store's bound.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Sequence
+import uuid
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,11 +17,11 @@ from functools import partial
 import pyarrow as pa
 
 from services.errors import InvalidRequestError
-from services.results.imports.checks import MOST_TASKS
+from services.results.imports.checks import MOST_BYTES, MOST_TASKS, check_answers, check_run
 from services.results.storage.database import Connection, Database, first_row
 from services.words import refusals
 from touchstone.v1 import job_pb2
-from touchstone.v1.results_service_pb2 import ImportedAnswer, ImportedRun
+from touchstone.v1.results_service_pb2 import ImportAnswersRequest, ImportAnswersResponse, ImportedAnswer, ImportedRun
 
 _BETWEEN = "\x1e"
 _CONTINUATION = pa.struct(
@@ -229,3 +230,61 @@ def _drop(connection: Connection, import_id: str, now: datetime) -> None:
     )
     connection.execute("DELETE FROM imported_answers WHERE import_id = $import_id", where)
     log.info("dropped the answers of import %s", import_id)
+
+
+async def take(
+    database: Database, requests: AsyncIterator[ImportAnswersRequest], owner: str, now: datetime
+) -> ImportAnswersResponse:
+    """Stores message after message, and drops them all when the stream breaks or one is wrong.
+
+    Raises InvalidRequestError.
+    """
+    first = await anext(requests, None)
+    if first is None:
+        raise InvalidRequestError("The first message must describe the run. Set run.", "run")
+    run = first.run
+    check_run(run)
+    if not first.again:
+        before = await database.read(lambda c: known(c, owner, run.digest))
+        if before is not None:
+            return ImportAnswersResponse(
+                import_id=before.import_id,
+                answers=before.answers,
+                known=True,
+                job_id=before.job_id,
+                repeats=before.repeats,
+            )
+    import_id = str(uuid.uuid4())
+    await database.write(lambda c: begin(c, import_id, owner, run, now))
+    try:
+        answers = await _take_all(database, import_id, first, requests)
+        # No stream holds an import.
+        await database.checkpoint()
+    except BaseException:
+        # Also when the caller is gone, which cancels this.
+        await asyncio.shield(database.write(lambda c: discard(c, import_id)))
+        raise
+    repeated = await database.read(lambda c: repeats(c, import_id))
+    return ImportAnswersResponse(import_id=import_id, answers=answers, repeats=repeated)
+
+
+async def _take_all(
+    database: Database, import_id: str, first: ImportAnswersRequest, requests: AsyncIterator[ImportAnswersRequest]
+) -> int:
+    answers = used = 0
+    message: ImportAnswersRequest | None = first
+    while message is not None:
+        check_answers(message.answers, answers, first.run.mode)
+        answers += len(message.answers)
+        used += message.ByteSize()
+        if used > MOST_BYTES:
+            raise InvalidRequestError(
+                f"An import must have at most {MOST_BYTES // 1024**3} GB. Import fewer tasks at once.", "answers"
+            )
+        if message.answers:
+            await database.write(partial(add, import_id=import_id, answers=message.answers))
+        message = await anext(requests, None)
+    if not answers:
+        raise InvalidRequestError("The import has no answers.", "answers")
+    await database.write(lambda c: finish(c, import_id, answers, used))
+    return answers

@@ -15,7 +15,7 @@ from services.results.scores.job_result import compute
 from services.results.storage import run_scores, text_retention
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import refusals, weighting
+from services.words import refusals, suites
 from services.words.enums import MARKS
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
@@ -174,7 +174,7 @@ def read_scores(connection: Connection, jobs: Sequence[job_pb2.Job]) -> list[res
     for job_id, attempt, reason, caution, *metric in connection.execute(text, parameters).fetchall():
         if attempt >= attempts[job_id]:
             average = run_scores.metric_of(metric)
-            if not weighting.parted(average.metric)[1]:
+            if not suites.parted(average.metric)[1]:
                 found[job_id].averages.append(average)
             found[job_id].not_ranked_reason = present[job_id].words if job_id in present else reason
             found[job_id].caution = caution

@@ -14,7 +14,7 @@ from services.results.scores.task_counts import Counts
 from services.results.scores.unread import add_offer, caution, unread
 from services.results.statistics.metric_values import Estimate
 from services.results.storage.database import Connection, first_row, query
-from services.words import weighting
+from services.words import suites
 from services.words.jobs import is_finished, is_recorded
 from touchstone.v1 import job_pb2, metric_pb2
 
@@ -46,7 +46,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
 
     Raises InvalidRequestError when the plan asks for a metric that cannot be computed.
     """
-    job = weighting.complete(job)
+    job = suites.complete(job)
     for plan in job.plan:
         try:
             metric_kinds.check(plan.metrics)
@@ -65,7 +65,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         tasks=[task_result(p, measured[p.task], counts[p.task], majority.get(p.task)) for p in job.plan],
         sealed=seal,
         score_rule=suite_score.score_rule(job.plan),
-        weighting=weighting.of_plans(job.plan),
+        weighting=suites.of_plans(job.plan),
         fields=task_counts.read_fields(connection, job),
     )
     _add_unread(job, counts, result)

@@ -13,8 +13,8 @@ import numpy as np
 from services.results.scores import means, metric_kinds
 from services.results.scores.aggregation import Measured, TaskData, percentile_interval
 from services.results.statistics.metric_values import ACCURACY, Estimate, Floats
-from services.words import weighting
-from services.words.weighting import ITEMS, TASKS, UNSPECIFIED
+from services.words import suites
+from services.words.suites import ITEMS, TASKS, UNSPECIFIED
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.suite_pb2 import Weighting
 
@@ -106,13 +106,13 @@ def averages_by_metric(
     Tasks that are not scored are separate: they count only for a metric that no other task has.
     """
     names = list(dict.fromkeys(spec.metric for plan in plans for spec in plan.metrics))
-    own = weighting.of_plans(plans)
+    own = suites.of_plans(plans)
     averages = []
     for by in (UNSPECIFIED, ITEMS, TASKS) if own else (UNSPECIFIED,):
         for metric in ("", *names):
             found = _average(averaged_tasks(plans, metric), measured, metric, by or own)
             if found is not None:
-                found[0].metric = weighting.average_name(found[0].metric, by)
+                found[0].metric = suites.average_name(found[0].metric, by)
                 averages.append(found)
     return averages
 
@@ -132,7 +132,7 @@ def further_averages(plans: Sequence[job_pb2.TaskPlan], measured: Mapping[str, M
         parts[""] = plans
     return [
         metric_pb2.Average(
-            category=category, metric=found[0], rule=weighting.OLDER_NAMES[by], tasks=found[1], weighting=by
+            category=category, metric=found[0], rule=suites.OLDER_NAMES[by], tasks=found[1], weighting=by
         )
         for category, members in parts.items()
         for by in (ITEMS, TASKS)
@@ -158,7 +158,7 @@ def score_rule(plans: Sequence[job_pb2.TaskPlan]) -> str:
     metrics = [[spec.metric for spec in metric_kinds.counts(plan.metrics)] for plan in counted]
     if not groups or not any(metrics):
         return ""
-    if weighting.of_plans(plans) == ITEMS and len(counted) > 1:
+    if suites.of_plans(plans) == ITEMS and len(counted) > 1:
         rule = _rule_over_items(metrics)
     else:
         rule = _rule_over_tasks(metrics, len(groups)) + "".join(

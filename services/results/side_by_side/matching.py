@@ -17,7 +17,7 @@ from services.results.scores import aggregation, metric_kinds, suite_score, task
 from services.results.scores.task_counts import Counts
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import CALLS_BY_VALUE
-from services.words import scorers, weighting
+from services.words import scorers, suites
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest, StoredItem
 
@@ -35,7 +35,7 @@ class Total:
 
 def scores_in_common(connection: Connection, rows: pa.Table, jobs: Sequence[job_pb2.Job]) -> list[Total]:
     """In the order of the jobs. For rows of some tasks it is the score of a suite of those tasks."""
-    jobs = [weighting.complete(job) for job in jobs]
+    jobs = [suites.complete(job) for job in jobs]
     places = ", ".join(f"place_{number}" for number in range(len(jobs)))
     connection.register("matched", rows)
     connection.execute(query("side_by_side/common").format(places=places), {"jobs": [job.job_id for job in jobs]})

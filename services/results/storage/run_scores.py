@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from services.results.storage.database import Connection, first_row, query
-from services.words import scorers, weighting
+from services.words import scorers, suites
 from services.words.jobs import suite_of
 from touchstone.v1 import job_pb2, metric_pb2
 from touchstone.v1.results_service_pb2 import RUN_MARK_VALID
@@ -113,7 +113,7 @@ def _add_weighting(connection: Connection, job: job_pb2.Job) -> None:
         "UPDATE item_sets SET weighting = $weighting "
         f"WHERE suite = $suite AND item_set = $item_set AND ($declared OR weighting = {WEIGHTING_UNSPECIFIED})",
         {
-            "weighting": weighting.of_plans(weighting.complete(job).plan),
+            "weighting": suites.of_plans(suites.complete(job).plan),
             "declared": all(plan.weighting for plan in job.plan),
             "suite": suite_of(job.spec),
             "item_set": job.item_set,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.results.comparison.selection.runs import Run
-from services.words import scorers, weighting
+from services.words import scorers, suites
 from services.words.enums import MODES
 from touchstone.v1 import job_pb2
 from touchstone.v1.suite_pb2 import Weighting
@@ -47,13 +47,13 @@ class Comparability:
         return self.runs[0].plans[task].title or task
 
 
-def compare(runs: Sequence[Run], asked: Weighting = weighting.UNSPECIFIED) -> Comparability:
+def compare(runs: Sequence[Run], asked: Weighting = suites.UNSPECIFIED) -> Comparability:
     """`asked` is the rule to compare the suite's figures by; without one, the rule of the newest run."""
     order = {task: None for run in runs for task in run.plans}
     tasks = [task for task in order if all(task in run.plans for run in runs)]
     cohorts = {task: _cohorts(runs, task) for task in tasks}
     newest = max(runs, key=lambda run: (run.completed_at.ToNanoseconds(), run.job_id))
-    own = weighting.of_plans([newest.plans[task] for task in tasks])
+    own = suites.of_plans([newest.plans[task] for task in tasks])
     return Comparability(
         runs,
         tasks,

@@ -16,7 +16,7 @@ from services.results.scores.suite_score import SCORE
 from services.results.statistics import metric_values
 from services.results.storage.database import Connection, query
 from services.results.storage.run_scores import METRIC_COLUMNS, metric_of
-from services.words import weighting
+from services.words import suites
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
 
@@ -86,7 +86,7 @@ def load(connection: Connection, job_ids: Mapping[str, str]) -> list[Run]:
     runs = []
     marked = job_reads.uncounted(connection, where["job_ids"])
     for job_blob, sealed, ended_at, name in connection.execute(query("comparison/compared_runs"), where).fetchall():
-        job = weighting.complete(job_pb2.Job.FromString(job_blob))
+        job = suites.complete(job_pb2.Job.FromString(job_blob))
         result = metric_pb2.JobResult.FromString(sealed)
         completed_at = Timestamp()
         completed_at.FromDatetime(ended_at.replace(tzinfo=UTC))

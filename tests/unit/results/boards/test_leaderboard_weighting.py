@@ -12,7 +12,7 @@ from services.results.boards.leaderboard import leaderboard
 from services.results.comparison import rank_ranges
 from services.results.intake import resealing
 from services.results.storage.database import Connection, Database
-from services.words.weighting import ITEMS, TASKS, UNSPECIFIED
+from services.words.suites import ITEMS, TASKS, UNSPECIFIED
 from tests.unit.results.comparisons import compared, difference
 from tests.unit.results.finished import finished, right_or_wrong, said, share_right, task
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2

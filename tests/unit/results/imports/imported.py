@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from services.results.imports.import_answers import take
+from services.results.imports.store import take
 from services.results.storage.database import Connection, Database
 from tests.unit.results.builders import START
 from touchstone.v1 import suite_pb2

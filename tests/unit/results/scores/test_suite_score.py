@@ -8,7 +8,7 @@ from services.results.intake import writes
 from services.results.scores import job_result
 from services.results.scores.suite_score import score_rule
 from services.results.storage.database import Connection
-from services.words.weighting import ITEMS, TASKS
+from services.words.suites import ITEMS, TASKS
 from tests.unit.results.builders import answer, batch, job, known
 from tests.unit.results.scores.planned import figures, measured, planned
 from touchstone.v1 import job_pb2
