@@ -75,6 +75,10 @@ ITEM_FILTERS = Words(
     {"all": results_service_pb2.ListItemsRequest.FILTER_UNSPECIFIED}
     | _words(results_service_pb2.ListItemsRequest.Filter)
 )
+ITEM_ORDERS = Words(
+    {"item": results_service_pb2.ListItemsRequest.ORDER_UNSPECIFIED}
+    | _words(results_service_pb2.ListItemsRequest.Order)
+)
 SIDE_BY_SIDE_FILTERS = Words(
     {"all": results_service_pb2.ListSideBySideRequest.FILTER_UNSPECIFIED}
     | _words(results_service_pb2.ListSideBySideRequest.Filter)

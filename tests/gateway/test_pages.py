@@ -109,12 +109,12 @@ async def test_the_run_page_asks_whether_the_model_may_have_changed(gateway: Run
     ]
 
 
-async def test_a_failed_job_that_never_started_offers_to_run_again(gateway: Running) -> None:
+async def test_a_failed_job_that_kept_nothing_offers_to_try_again(gateway: Running) -> None:
     job = gateway.world.add(spec("dead:1b"), "local")
     gateway.world.finish(job.job_id, job_pb2.Job.STATE_FAILED, "ollama has no model 'dead:1b'.")
     text = await page(gateway, f"/jobs/{job.job_id}")
-    assert "Nothing was run. The whole job can run as attempt 2." in text
-    assert "Run again" in text
+    assert "Nothing was kept. Try again as attempt 2 once the cause is gone." in text
+    assert "<span>Try again</span>" in text
     for untrue in ("0 of 0", "Run what is missing", "Items are counted when"):
         assert untrue not in text
 

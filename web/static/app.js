@@ -75,6 +75,9 @@ function openRow(row) {
   if (below && below.classList.contains("detail")) {
     below.remove();
     row.classList.remove("open");
+    const address = new URL(location.href);
+    address.searchParams.delete("open");
+    history.replaceState(history.state, "", address);
     return;
   }
   // An opened table stays as it is: live updates look for this mark.
@@ -95,6 +98,23 @@ function step(forward) {
   const now = rows.findIndex((row) => row.classList.contains("at"));
   moveTo(rows[now < 0 ? 0 : now + (forward ? 1 : -1)]);
 }
+
+// From an opened item to the one before or after it.
+function stepOpened(forward) {
+  const row = [...document.querySelectorAll("tr.item.open")].at(-1);
+  if (!row) return document.querySelector(`.steps [rel=${forward ? "next" : "prev"}]`)?.click();
+  const rows = [...document.querySelectorAll("tr.item")];
+  const next = rows[rows.indexOf(row) + (forward ? 1 : -1)];
+  if (!next) return;
+  openRow(row);
+  moveTo(next);
+  if (!next.classList.contains("open")) openRow(next);
+}
+
+// What a reader folded or unfolded stays so when a region is drawn again.
+document.addEventListener("htmx:before:morph:attr", (event) => {
+  if (event.target.tagName === "DETAILS" && event.detail.attrName === "open") event.preventDefault();
+});
 
 document.addEventListener("click", (event) => {
   const target = event.target;
@@ -177,6 +197,8 @@ document.addEventListener("keydown", (event) => {
   if (command || event.altKey || event.target.matches("input, select, textarea, button, a, summary")) return;
   if (event.key === "/") return focusOn("find", event) || focusOn("jump", event);
   if ("123".includes(event.key)) return judge(Number(event.key), event);
+  if (event.key === "[") stepOpened(false);
+  if (event.key === "]") stepOpened(true);
   if (event.key === "j") step(true);
   if (event.key === "k") step(false);
   if (event.key === "Enter") document.querySelector("tr.item.at") && openRow(document.querySelector("tr.item.at"));

@@ -14,7 +14,8 @@ from services.gateway.pages.items.listing import item, items
 from services.gateway.pages.items.side_by_side import side_by_side
 from services.gateway.pages.jobs.events import events
 from services.gateway.pages.jobs.history import history, jump
-from services.gateway.pages.jobs.page import job_page, retry, stop
+from services.gateway.pages.jobs.log import log_page
+from services.gateway.pages.jobs.page import job_page, mark, retry, stop
 from services.gateway.pages.layout.login import login, logout
 from services.gateway.pages.runs.page import baselines, run_page, start
 from services.gateway.pages.runs.reuse import again, rerun, rescore
@@ -32,6 +33,8 @@ routes = [
     Route("/jump", jump),
     Route("/jobs/{job_id}", job_page),
     Route("/jobs/{job_id}/events", events),
+    Route("/jobs/{job_id}/log", log_page),
+    Route("/jobs/{job_id}/mark", mark, methods=["POST"]),
     Route("/jobs/{job_id}/stop", stop, methods=["POST"]),
     Route("/jobs/{job_id}/retry", retry, methods=["POST"]),
     Route("/jobs/{job_id}/rescore", rescore, methods=["POST"]),

@@ -18,7 +18,8 @@ import web
 from services.gateway.pages.display import charts, formatting
 from services.gateway.pages.display.work_words import dataset_of, is_scored, scorings_words, work_of
 from services.gateway.pages.items import conditions
-from services.gateway.pages.items.listing import item_address
+from services.gateway.pages.items.listing import ORDERS
+from services.gateway.pages.items.rows import item_address
 from services.gateway.reads import jobs
 from services.gateway.reads.datasets import what_stays
 from services.gateway.reads.jobs import total_seconds
@@ -110,6 +111,7 @@ def environment() -> Environment:
         is_rescore=is_rescore,
         total_seconds=total_seconds,
         item_address=item_address,
+        orders=ORDERS,
         options=ALL,
         parameters=PARAMETERS,
     )

@@ -16,6 +16,7 @@ from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway.backend import Backend
 from services.gateway.reads import jobs
 from services.words import plugins
+from services.words.jobs import is_finished
 from services.words.scorers import SCORERS
 from services.words.suites import suite_order, unknown_suite
 from touchstone.v1 import (
@@ -163,8 +164,8 @@ class Catalogue:
             )
 
     async def trouble(self, job: job_pb2.Job) -> str:
-        """Why a running job's endpoint does not answer now, in its own words; empty if no reason is known."""
-        if job.state != job_pb2.Job.STATE_RUNNING:
+        """Why an unfinished job's endpoint does not answer now, in its own words; empty if no reason is known."""
+        if is_finished(job):
             return ""
         try:
             endpoints = await self.endpoints()

@@ -20,7 +20,7 @@ from services import rpc
 from services.errors import NotFoundError, TouchstoneError, UnavailableError
 from services.gateway.access.limits import Streams
 from services.gateway.backend import Backend
-from services.words.jobs import is_finished
+from services.words.jobs import is_finished, suite_of
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
 
 _BENCHMARK = re.compile(r"bm_[0-9a-fA-F]{32}")
@@ -145,6 +145,37 @@ def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb
         for field in ("provider_batch", "budget_usd", "time_limit_s"):
             spec.ClearField(field)
     return spec
+
+
+_LOOK_AROUND = 100
+"""Runs of a model on a suite among which the ones before and after a run are looked for."""
+
+
+async def runs_around(
+    backend: Backend, job: job_pb2.Job, caller: rpc.Identity
+) -> tuple[job_pb2.Job | None, job_pb2.Job | None]:
+    """The completed runs of the job's configuration before and after it. None where there is none, and while the
+    results service is silent."""
+    if not job.receipt.configuration:
+        return None, None
+    request = results_service_pb2.ResultsServiceListJobsRequest(
+        page_size=_LOOK_AROUND,
+        model=job.spec.model,
+        suite=suite_of(job.spec),
+        states=[job_pb2.Job.STATE_COMPLETED],
+    )
+    try:
+        found = (await backend.ask(backend.results.ListJobs, request, caller)).jobs
+    except TouchstoneError:
+        return None, None
+    own = job.created_at.ToNanoseconds()
+    same = sorted(
+        (one for one in found if one.receipt.configuration == job.receipt.configuration and one.job_id != job.job_id),
+        key=lambda one: one.created_at.ToNanoseconds(),
+    )
+    before = [one for one in same if one.created_at.ToNanoseconds() <= own]
+    after = [one for one in same if one.created_at.ToNanoseconds() > own]
+    return (before[-1] if before else None), (after[0] if after else None)
 
 
 RECONNECT_S = 1.0

@@ -17,7 +17,7 @@ from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import CALLS
 from services.results.visibility import Visibility
 from services.words import refusals
-from services.words.enums import ITEM_FILTERS, VERDICTS
+from services.words.enums import ITEM_FILTERS, ITEM_ORDERS, VERDICTS
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.results_service_pb2 import ListItemsRequest
@@ -28,6 +28,8 @@ _SEARCHED = ("prompt", "response", "prediction", "reference", "error")
 _OBJECT = "nullif(metadata, '')"
 _VALUES = f"len(list_filter(json_extract_string({_OBJECT}, '$.*'), lambda v: contains(lower(v), lower({{text}})))) > 0"
 _Part = tuple[str, dict[str, Any]]
+_ORDERS = {"item": "0", "slowest": "-round(latency_ms * 1000)", "longest": "-output_tokens"}
+"""By which whole number items are ordered, in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ def choose(connection: Connection, request: ListItemsRequest, visible: Visibilit
     choice = ITEM_FILTERS.of(request.filter)
     if not choice:
         raise InvalidRequestError(refusals.not_valid(request.filter, "filter", ITEM_FILTERS), "filter")
+    if not (order := ITEM_ORDERS.of(request.order)):
+        raise InvalidRequestError(refusals.not_valid(request.order, "order", ITEM_ORDERS), "order")
     if request.baseline_job_id:
         job_reads.get_job(connection, request.baseline_job_id, visible)
     elif choice in _BESIDE:
@@ -64,7 +68,9 @@ def choose(connection: Connection, request: ListItemsRequest, visible: Visibilit
     beside = query("items/items_alone")
     if request.baseline_job_id:
         beside, where = query("items/items_beside"), where | {"baseline": request.baseline_job_id}
-    return Chosen(job, choice, score, query("items/judged_items").format(condition=asked.sql, beside=beside), where)
+    number = f"({_ORDERS[order]})::BIGINT"
+    sql = query("items/judged_items").format(condition=asked.sql, beside=beside, order=number)
+    return Chosen(job, choice, score, sql, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,7 @@ def condition(
         *_score(asked, score),
         *_verdicts(asked, of_job),
         *([("custom_id = $custom_id", {"custom_id": asked.custom_id})] if asked.custom_id else []),
+        *_exact(asked),
     ]
     parameters: dict[str, Any] = {}
     for _, used in parts:
@@ -126,6 +133,13 @@ def _length(asked: pb.ItemConditions) -> Iterator[_Part]:
         yield "length(response) >= $length_low", {"length_low": asked.length_low}
     if asked.HasField("length_high"):
         yield "length(response) <= $length_high", {"length_high": asked.length_high}
+
+
+def _exact(asked: pb.ItemConditions) -> Iterator[_Part]:
+    if asked.HasField("reference"):
+        yield "reference = $reference", {"reference": asked.reference}
+    if asked.HasField("prediction"):
+        yield "prediction = $prediction", {"prediction": asked.prediction}
 
 
 def _score(asked: pb.ItemConditions, score: Score) -> Iterator[_Part]:

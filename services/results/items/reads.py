@@ -27,9 +27,11 @@ EXCERPT_BYTES = 2048
 _TEXTS = ("prompt", "response", "reasoning", "prediction", "reference", "error")
 _VALUE_LENGTH = 200
 COUNT_LIMIT = 10_001
+MOST_CLASSES, LONGEST_CLASS = 20, 40
+"""References of a task that make a table: their number, and characters of the longest."""
 
-_Pair = tuple[StoredItem, StoredItem | None]
-"""An item and the baseline's answer to it."""
+_Placed = tuple[int, StoredItem, StoredItem | None]
+"""The number of an item's row, the item, and the baseline's answer to it."""
 Key = tuple[str, str, int, int]
 """Job, task, item, repeat."""
 
@@ -90,31 +92,33 @@ def _shortened(text: str) -> str:
 def list_items(
     connection: Connection, request: ListItemsRequest, visible: Visibility = EVERYTHING
 ) -> results_service_pb2.ListItemsResponse:
-    """In order of task, item and repeat. Raises NotFoundError for a job, InvalidRequestError for the rest.
+    """In the order asked for. Raises NotFoundError for a job, InvalidRequestError for the rest.
 
     Keys are found first, in narrow columns; only the page's rows are read whole.
     """
     size = paging.page_size(request.page_size, default=100, most=500)
     filter_ = paging.page_filter(request)
-    after = paging.decode_token(request.page_token, filter_, (str, int, int))
+    after = paging.decode_token(request.page_token, filter_, (int, str, int, int))
     chosen = filters.choose(connection, request, visible)
-    key = dict(zip(("after_task", "after_item", "after_repeat"), after or (None, None, None), strict=True))
+    names = ("after_value", "after_task", "after_item", "after_repeat")
+    key = dict(zip(names, after or (None,) * len(names), strict=True))
     where = chosen.parameters | key | {"size": size + 1}
     found = connection.execute(chosen.sql + query("items/item_page"), where).fetchall()
-    counts = dict(zip(ITEM_FILTERS, found[0][2:], strict=True))
+    counts = dict(zip(ITEM_FILTERS, found[0][3:], strict=True))
     places = [(here, there) for here, there, *_ in found if here is not None]
+    values = {here: value for here, _, value, *_ in found}
     stored = read_excerpts(connection, [place for pair in places for place in pair if place is not None], chosen.score)
-    pairs, token = paging.fill_weighed(
-        ((stored[here], None if there is None else stored[there]) for here, there in places),
+    rows, token = paging.fill_weighed(
+        ((here, stored[here], None if there is None else stored[there]) for here, there in places),
         size,
         filter_,
-        lambda pair: [pair[0].task, pair[0].result.item, pair[0].result.repeat],
+        lambda row: [values[row[0]], row[1].task, row[1].result.item, row[1].result.repeat],
         _weight,
     )
     beside = bool(request.baseline_job_id)
     return results_service_pb2.ListItemsResponse(
-        items=[item for item, _ in pairs],
-        baselines=[other or StoredItem() for _, other in pairs] if beside else [],
+        items=[item for _, item, _ in rows],
+        baselines=[other or StoredItem() for *_, other in rows] if beside else [],
         next_page_token=token,
         total_size=min(counts[chosen.choice], COUNT_LIMIT),
         count_all=counts["all"],
@@ -126,7 +130,17 @@ def list_items(
         count_improved=counts["improved"],
         count_truncated=counts["truncated"],
         count_refused=counts["refused"],
+        classes=_classes(connection, request) if request.with_classes else [],
     )
+
+
+def _classes(connection: Connection, request: ListItemsRequest) -> list[results_service_pb2.ClassCount]:
+    where = {"job_id": request.job_id, "task": request.task, "most": MOST_CLASSES, "longest": LONGEST_CLASS}
+    found = connection.execute(query("items/classes"), where).fetchall()
+    return [
+        results_service_pb2.ClassCount(reference=reference, prediction=said, items=items)
+        for reference, said, items in found
+    ]
 
 
 def get_item(
@@ -174,8 +188,8 @@ def read_excerpts(connection: Connection, places: Sequence[int], score: Score) -
     return stored
 
 
-def _weight(pair: _Pair) -> int:
-    return sum(one.ByteSize() for one in pair if one is not None)
+def _weight(row: _Placed) -> int:
+    return sum(one.ByteSize() for one in row[1:] if one is not None)
 
 
 def held(connection: Connection, job_ids: Sequence[str], items: Sequence[int]) -> dict[Key, Annotation]:

@@ -169,7 +169,7 @@ class ItemSet(_message.Message):
     def __init__(self, item_set: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., subset: _Optional[bool] = ..., configurations: _Optional[int] = ..., tasks: _Optional[_Iterable[str]] = ..., scoring: _Optional[str] = ...) -> None: ...
 
 class ListItemsRequest(_message.Message):
-    __slots__ = ("job_id", "task", "filter", "query", "page_size", "page_token", "baseline_job_id", "conditions")
+    __slots__ = ("job_id", "task", "filter", "query", "page_size", "page_token", "baseline_job_id", "conditions", "order", "with_classes")
     class Filter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FILTER_UNSPECIFIED: _ClassVar[ListItemsRequest.Filter]
@@ -194,6 +194,14 @@ class ListItemsRequest(_message.Message):
     FILTER_TRUNCATED: ListItemsRequest.Filter
     FILTER_REFUSED: ListItemsRequest.Filter
     FILTER_FINAL: ListItemsRequest.Filter
+    class Order(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        ORDER_UNSPECIFIED: _ClassVar[ListItemsRequest.Order]
+        ORDER_SLOWEST: _ClassVar[ListItemsRequest.Order]
+        ORDER_LONGEST: _ClassVar[ListItemsRequest.Order]
+    ORDER_UNSPECIFIED: ListItemsRequest.Order
+    ORDER_SLOWEST: ListItemsRequest.Order
+    ORDER_LONGEST: ListItemsRequest.Order
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
@@ -202,6 +210,8 @@ class ListItemsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     BASELINE_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    WITH_CLASSES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     task: str
     filter: ListItemsRequest.Filter
@@ -210,10 +220,12 @@ class ListItemsRequest(_message.Message):
     page_token: str
     baseline_job_id: str
     conditions: ItemConditions
-    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListItemsRequest.Filter, str]] = ..., query: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., baseline_job_id: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ...) -> None: ...
+    order: ListItemsRequest.Order
+    with_classes: bool
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListItemsRequest.Filter, str]] = ..., query: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., baseline_job_id: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., order: _Optional[_Union[ListItemsRequest.Order, str]] = ..., with_classes: _Optional[bool] = ...) -> None: ...
 
 class ItemConditions(_message.Message):
-    __slots__ = ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdicts", "custom_id")
+    __slots__ = ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdicts", "custom_id", "reference", "prediction")
     METADATA_FIELD_FIELD_NUMBER: _ClassVar[int]
     METADATA_VALUE_FIELD_NUMBER: _ClassVar[int]
     LENGTH_LOW_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +234,8 @@ class ItemConditions(_message.Message):
     SCORE_HIGH_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
     CUSTOM_ID_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    PREDICTION_FIELD_NUMBER: _ClassVar[int]
     metadata_field: str
     metadata_value: str
     length_low: int
@@ -230,10 +244,12 @@ class ItemConditions(_message.Message):
     score_high: float
     verdicts: _containers.RepeatedScalarFieldContainer[Annotation.Verdict]
     custom_id: str
-    def __init__(self, metadata_field: _Optional[str] = ..., metadata_value: _Optional[str] = ..., length_low: _Optional[int] = ..., length_high: _Optional[int] = ..., score_low: _Optional[float] = ..., score_high: _Optional[float] = ..., verdicts: _Optional[_Iterable[_Union[Annotation.Verdict, str]]] = ..., custom_id: _Optional[str] = ...) -> None: ...
+    reference: str
+    prediction: str
+    def __init__(self, metadata_field: _Optional[str] = ..., metadata_value: _Optional[str] = ..., length_low: _Optional[int] = ..., length_high: _Optional[int] = ..., score_low: _Optional[float] = ..., score_high: _Optional[float] = ..., verdicts: _Optional[_Iterable[_Union[Annotation.Verdict, str]]] = ..., custom_id: _Optional[str] = ..., reference: _Optional[str] = ..., prediction: _Optional[str] = ...) -> None: ...
 
 class ListItemsResponse(_message.Message):
-    __slots__ = ("items", "next_page_token", "total_size", "count_all", "count_failures", "count_unparsed", "count_errors", "count_different", "count_regressed", "count_improved", "count_truncated", "count_refused", "baselines")
+    __slots__ = ("items", "next_page_token", "total_size", "count_all", "count_failures", "count_unparsed", "count_errors", "count_different", "count_regressed", "count_improved", "count_truncated", "count_refused", "baselines", "classes")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -247,6 +263,7 @@ class ListItemsResponse(_message.Message):
     COUNT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     COUNT_REFUSED_FIELD_NUMBER: _ClassVar[int]
     BASELINES_FIELD_NUMBER: _ClassVar[int]
+    CLASSES_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[StoredItem]
     next_page_token: str
     total_size: int
@@ -260,7 +277,18 @@ class ListItemsResponse(_message.Message):
     count_truncated: int
     count_refused: int
     baselines: _containers.RepeatedCompositeFieldContainer[StoredItem]
-    def __init__(self, items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_failures: _Optional[int] = ..., count_unparsed: _Optional[int] = ..., count_errors: _Optional[int] = ..., count_different: _Optional[int] = ..., count_regressed: _Optional[int] = ..., count_improved: _Optional[int] = ..., count_truncated: _Optional[int] = ..., count_refused: _Optional[int] = ..., baselines: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ...) -> None: ...
+    classes: _containers.RepeatedCompositeFieldContainer[ClassCount]
+    def __init__(self, items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_failures: _Optional[int] = ..., count_unparsed: _Optional[int] = ..., count_errors: _Optional[int] = ..., count_different: _Optional[int] = ..., count_regressed: _Optional[int] = ..., count_improved: _Optional[int] = ..., count_truncated: _Optional[int] = ..., count_refused: _Optional[int] = ..., baselines: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., classes: _Optional[_Iterable[_Union[ClassCount, _Mapping]]] = ...) -> None: ...
+
+class ClassCount(_message.Message):
+    __slots__ = ("reference", "prediction", "items")
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    PREDICTION_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    reference: str
+    prediction: str
+    items: int
+    def __init__(self, reference: _Optional[str] = ..., prediction: _Optional[str] = ..., items: _Optional[int] = ...) -> None: ...
 
 class StoredItem(_message.Message):
     __slots__ = ("job_id", "task", "attempt", "result", "evaluator", "score", "annotation")

@@ -17,6 +17,8 @@ _MOST_SCORE = 1e12
 
 CONDITIONS = (
     Parameter("custom_id", text(512), "Only the row with this `custom_id`.", ""),
+    Parameter("reference", text(512), "Only items with this right answer.", ""),
+    Parameter("prediction", text(512), "Only items from whose response this answer was read.", ""),
     Parameter(
         "metadata_field",
         text(200),

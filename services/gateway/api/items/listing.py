@@ -9,7 +9,7 @@ from services.errors import InvalidRequestError
 from services.gateway.api.answers import members
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.api.items.conditions import ANNOTATION, CONDITIONS, annotation_body, conditions_of
-from services.gateway.fields.checks import JOB_ID, integer, one_of, text
+from services.gateway.fields.checks import JOB_ID, boolean, integer, one_of, text
 from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, Parameter, limit
 from services.gateway.fields.schema import (
     BOOLEAN,
@@ -27,7 +27,7 @@ from services.gateway.fields.schema import (
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs, values
 from services.words import chat
-from services.words.enums import ITEM_FILTERS, OUTCOMES
+from services.words.enums import ITEM_FILTERS, ITEM_ORDERS, OUTCOMES
 from services.words.fields import INT32_MAX
 from touchstone.v1 import item_result_pb2, results_service_pb2
 
@@ -41,6 +41,10 @@ async def items(call: Call) -> JSONResponse:
     """Items with texts cut to 2 KB, in stable order. 404 for an unknown job or baseline."""
     request = chosen(call)
     request.page_token = call.query["page_token"]
+    request.order = ITEM_ORDERS[call.query["order"]]
+    request.with_classes = call.query["classes"]
+    if request.with_classes and not request.task:
+        raise FieldErrors([("task", "classes=true needs task, the name of one of the job's tasks.")])
     left, first = call.query["limit"], None
     found: list[dict[str, Any]] = []
     beside: list[dict[str, Any] | None] = []
@@ -60,7 +64,16 @@ async def items(call: Call) -> JSONResponse:
         "counts": {name: getattr(first, f"count_{name}") for name in _COUNTED},
         "next_page_token": answer.next_page_token,
     }
-    return JSONResponse(body | ({"baselines": beside} if request.baseline_job_id else {}))
+    if request.baseline_job_id:
+        body["baselines"] = beside
+    if request.with_classes:
+        body["classes"] = [_class(one) for one in first.classes]
+    return JSONResponse(body)
+
+
+def _class(one: results_service_pb2.ClassCount) -> dict[str, Any]:
+    prediction = one.prediction if one.HasField("prediction") else None
+    return {"reference": one.reference, "prediction": prediction, "items": one.items}
 
 
 def chosen(call: Call) -> results_service_pb2.ListItemsRequest:
@@ -259,7 +272,7 @@ ITEMS = Endpoint(
     "List a job's items, with filters, a search, and a baseline to compare with.",
     answer=shape(
         {
-            "items": about(array(ITEM), "The items, in stable order."),
+            "items": about(array(ITEM), "The items, in the order asked for."),
             "baselines": about(
                 array(null(ITEM)), "The baseline's items, in the order of `items`. null if it has none."
             ),
@@ -268,12 +281,34 @@ ITEMS = Endpoint(
                 shape({name: about(COUNT, f"Matches with `filter={name}`.") for name in _COUNTED}),
                 "The number of matches by filter, with the same other parameters. Counting stops at 10,001.",
             ),
+            "classes": about(
+                array(
+                    shape(
+                        {
+                            "reference": about(STRING, "The right answer."),
+                            "prediction": about(
+                                null(STRING),
+                                "The answer that was read. Empty: none was. null: one that is right for no item.",
+                            ),
+                            "items": about(COUNT, "The number of items with both."),
+                        },
+                        name="ClassCount",
+                    )
+                ),
+                "All items of the task by right answer and answer read. Empty for a task without a few classes.",
+            ),
             "next_page_token": NEXT_PAGE_TOKEN,
         },
         name="Items",
-        optional=("baselines",),
+        optional=("baselines", "classes"),
     ),
-    query=(*CHOICE, limit(100, 500), PAGE_TOKEN),
+    query=(
+        *CHOICE,
+        Parameter("order", one_of(*ITEM_ORDERS), "`item`, or `slowest` or `longest` answers first.", "item"),
+        Parameter("classes", boolean, "Whether `classes` are counted. Needs `task`.", False),
+        limit(100, 500),
+        PAGE_TOKEN,
+    ),
     gives={"task": "/items/0/task", "item": "/items/0/item"},
 )
 ITEM_DETAIL = Endpoint(

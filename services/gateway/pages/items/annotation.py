@@ -9,7 +9,8 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError
 from services.gateway import context
-from services.gateway.pages.items.listing import judging, repeat_of, row_of
+from services.gateway.pages.items.listing import judging, repeat_of
+from services.gateway.pages.items.rows import row_of
 from services.gateway.pages.layout.shell import fragment
 from services.gateway.reads import jobs
 from services.words.enums import VERDICTS

@@ -40,13 +40,18 @@ def _number(text: str) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def conditions_of(kept: Mapping[str, str]) -> results_service_pb2.ItemConditions | None:
-    """None without conditions."""
-    if not kept:
+def conditions_of(
+    kept: Mapping[str, str], cell: Mapping[str, str] | None = None
+) -> results_service_pb2.ItemConditions | None:
+    """`cell` holds exact texts: `reference`, and `extracted` of the answer that was read. None without conditions."""
+    if not kept and not cell:
         return None
     conditions = results_service_pb2.ItemConditions(
         metadata_field=kept.get("metadata_field", ""), metadata_value=kept.get("metadata_value", "")
     )
+    for name, field in (("reference", "reference"), ("extracted", "prediction")):
+        if cell and name in cell:
+            setattr(conditions, field, cell[name])
     for name in ("length_low", "length_high"):
         if name in kept:
             setattr(conditions, name, int(kept[name]))

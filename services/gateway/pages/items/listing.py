@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
@@ -18,39 +18,59 @@ from services.gateway import context
 from services.gateway.backend import Backend
 from services.gateway.pages.display import conversation
 from services.gateway.pages.items import conditions
+from services.gateway.pages.items.rows import Row, beside, row_of, rows_of
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
-from services.words import chat, phrases
-from services.words.enums import ITEM_FILTERS, VERDICTS
-from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
+from services.words.enums import ITEM_FILTERS, ITEM_ORDERS
+from services.words.jobs import is_finished
+from touchstone.v1 import job_pb2, results_service_pb2
 
 PAGE_SIZE = 100
+_DEFAULTS = (("items", "all"), ("sort", "item"))
 AUTOMATIC_PAGES = 10
 """After this many pages more rows come only by click, so that a page does not grow without end."""
 
-FILTERS = ("all", "failures", "unparsed", "errors")
-"""The filters with counts, always visible."""
-_FURTHER = {"right": "correct", "cut": "truncated", "refused": "refused"}
-"""The filters that a count elsewhere on the page links to."""
+FILTERS = {
+    "all": "All",
+    "failures": "Failures",
+    "unparsed": "Unparsed",
+    "cut": "Cut",
+    "errors": "Errors",
+    "different": "Different from baseline",
+}
+"""The filters with counts, always visible, with their words."""
+_SIDES = {"different": "Both", "improved": "Improved", "regressed": "Regressed"}
+"""The filters that compare with a baseline."""
+_FURTHER = {"right": "correct", "cut": "truncated"}
+"""Names in the address of filters that have another one in the API."""
+_CHOICES = (*FILTERS, *_SIDES, "right", "refused")
+_COUNTS = {"cut": "truncated"}
+ORDERS = {"item": "In order of items", "slowest": "Slowest first", "longest": "Most tokens first"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """An item in the table. `verdict` is right, wrong, or another outcome; `tone` its colour. `score` is a graded
-    answer's score; `judged` a person's verdict."""
+class Classes:
+    """How often each class was read for each reference. `heads` are the columns, "" for items of which nothing was
+    read; `lines` are (reference, counts in their order, other texts)."""
 
-    task: str
-    result: item_result_pb2.ItemResult
-    question: str
-    verdict: str
-    tone: str
-    score: float | None = None
-    judged: str = ""
+    heads: list[str]
+    lines: list[tuple[str, list[int], int]]
 
     @property
-    def said(self) -> str:
-        """The answer as one text."""
-        return chat.answer_text(self.result.response, self.result.tool_calls)
+    def others(self) -> bool:
+        return any(other for *_, other in self.lines)
+
+    @classmethod
+    def of(cls, counted: Sequence[results_service_pb2.ClassCount]) -> Classes | None:
+        """None without classes."""
+        if not counted:
+            return None
+        names = sorted({one.reference for one in counted})
+        found: Counter[tuple[str, str | None]] = Counter()
+        for one in counted:
+            found[one.reference, one.prediction if one.HasField("prediction") else None] += one.items
+        heads = [*names, *([""] if any(found[name, ""] for name in names) else [])]
+        return cls(heads, [(name, [found[name, head] for head in heads], found[name, None]) for name in names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +88,56 @@ class Listing:
     pages: int
     conditions: dict[str, str]
     fields: list[str]
+    order: str = "item"
+    cell: dict[str, str] = field(default_factory=dict)
+    """`reference` and `extracted` as exact texts; an empty one means that nothing was read."""
+    baseline: str = ""
+    chosen_baseline: str = ""
+    """The one in the address; without it the configuration's previous run is the baseline."""
+    sides: list[tuple[str, str, int]] = field(default_factory=list)
+    classes: Classes | None = None
+    class_task: str = ""
+    """The task that `classes` are of."""
+    opened: dict[str, Any] | None = None
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """All that the address says, and what a form has to send with its own field."""
+        chosen = {"items": self.filter, "task": self.task, "q": self.query, "sort": self.order}
+        return chosen | {"baseline": self.chosen_baseline} | self.conditions
 
     def address(self, **changes: str) -> str:
         """The query of this view with some choices changed."""
-        chosen = {"items": self.filter, "task": self.task, "q": self.query} | self.conditions | changes
-        return urlencode({name: value for name, value in chosen.items() if value and (name, value) != ("items", "all")})
+        chosen = {name: value for name, value in (self.choices | changes).items() if value}
+        kept = {name: value for name, value in chosen.items() if (name, value) not in _DEFAULTS}
+        cell = self.cell if "task" not in changes else {}
+        return urlencode({name: value for name, value in cell.items() if name not in changes} | kept)
+
+    def hidden(self, *own: str) -> list[tuple[str, str]]:
+        """What a form with the fields `own` sends with them."""
+        kept = [(name, value) for name, value in self.choices.items() if value and name not in own]
+        return [*(pair for pair in kept if pair not in _DEFAULTS), *self.cell.items()]
+
+    @property
+    def exported(self) -> str:
+        """The query with which REST exports these items."""
+        filter_ = _FURTHER.get(self.filter, self.filter)
+        chosen = {"task": self.task, "filter": filter_, "query": self.query, "baseline": self.baseline}
+        cell = {"reference": self.cell.get("reference", ""), "prediction": self.cell.get("extracted", "")}
+        if self.filter not in _SIDES:
+            chosen["baseline"] = ""
+        kept = {name: value for name, value in (chosen | cell | self.conditions).items() if value}
+        return urlencode(kept)
+
+    def of_cell(self, reference: str, extracted: str) -> str:
+        """The page with the items of one cell of the table of classes."""
+        query = urlencode({"task": self.class_task, "reference": reference, "extracted": extracted})
+        return f"/jobs/{self.job_id}?{query}#items"
+
+    @property
+    def without_cell(self) -> str:
+        query = urlencode({name: value for name, value in self.hidden() if name not in self.cell})
+        return f"/jobs/{self.job_id}?{query}#items"
 
     @property
     def cleared(self) -> str:
@@ -88,7 +153,13 @@ class Listing:
     @property
     def whole(self) -> bool:
         """Whether its counts are those of the whole job."""
-        return not self.task and not self.query and not self.conditions
+        return not (self.task or self.query or self.conditions or self.cell)
+
+    @property
+    def live(self) -> bool:
+        """Whether updates may replace its rows."""
+        plain = self.filter == "all" and self.order == "item" and not self.chosen_baseline
+        return plain and self.whole and self.pages == 1 and self.opened is None
 
     @property
     def automatic(self) -> bool:
@@ -96,46 +167,80 @@ class Listing:
 
 
 async def load(request: Request, job: job_pb2.Job) -> Listing | str:
-    """The page of items for the address, or the sentence that says why there is none."""
+    """The page of items for the address, with the item that it opens, or the sentence that says why there is none."""
     try:
-        return await listing(context.of(request).backend, job, context.identity(request), request.query_params)
+        found = await listing(context.of(request).backend, job, context.identity(request), request.query_params)
+        opened = request.query_params.get("open", "")
+        return replace(found, opened=await _opened(request, job, opened)) if opened else found
     except NotFoundError:
         return "No items are stored yet."
     except TouchstoneError as error:
         return error.message
 
 
+async def _opened(request: Request, job: job_pb2.Job, key: str) -> dict[str, Any] | None:
+    """What the opened item is drawn from; None for a key that no item has."""
+    task, _, place = key.rpartition(":")
+    item, _, repeat = place.partition(".")
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in (item, repeat or "0")):
+        return None
+    call = results_service_pb2.GetItemRequest(job_id=job.job_id, task=task, item=int(item), repeat=int(repeat or 0))
+    try:
+        return await _reading(request, call)
+    except NotFoundError:
+        return None
+
+
 async def listing(
     backend: Backend, job: job_pb2.Job, caller: rpc.Identity, query: QueryParams, page_size: int = PAGE_SIZE
 ) -> Listing:
-    """Raises what the results service answers."""
-    chosen = query.get("items", "all") if query.get("items", "all") in (*FILTERS, *_FURTHER) else "all"
+    """Counts alone (`page_size` 1) are without a baseline's. Raises what the results service answers."""
+    chosen = query.get("items", "all") if query.get("items", "all") in _CHOICES else "all"
     kept = conditions.read(query) if job.spec.HasField("dataset") else {}
     pages = int(query["pages"]) if query.get("pages", "").isdecimal() and len(query["pages"]) < 6 else 1
+    named = query.get("baseline", "").strip()
+    baseline = jobs.checked_id(named) if named else ""
+    if not baseline and page_size > 1:
+        previous, _ = await jobs.runs_around(backend, job, caller)
+        baseline = previous.job_id if previous else ""
+    if chosen in _SIDES and not baseline:
+        chosen = "all"
+    order = query.get("sort", "item") if query.get("sort", "item") in ORDERS else "item"
+    cell = {name: query[name][:512] for name in ("reference", "extracted") if name in query}
+    task = query.get("task", "") or (job.plan[0].task if len(job.plan) == 1 else "")
     call = results_service_pb2.ListItemsRequest(
         job_id=job.job_id,
-        task=query.get("task", ""),
+        task=task,
         filter=ITEM_FILTERS[_FURTHER.get(chosen, chosen)],
         query=query.get("q", "").strip()[:200],
         page_size=page_size,
         page_token=query.get("after", ""),
-        conditions=conditions.conditions_of(kept),
+        conditions=conditions.conditions_of(kept, cell),
+        baseline_job_id=baseline,
+        order=ITEM_ORDERS[order],
+        with_classes=bool(task) and not query.get("after") and is_finished(job),
     )
     answer = await backend.ask(backend.results.ListItems, call, caller)
-    counts = (answer.count_all, answer.count_failures, answer.count_unparsed, answer.count_errors)
-    words = ("All", "Failures", "Unparsed", "Errors")
+    counts = {name: getattr(answer, f"count_{_COUNTS.get(name, name)}") for name in (*FILTERS, *_SIDES)}
     return Listing(
         job_id=job.job_id,
         of_rows=job.spec.HasField("dataset"),
         filter=chosen,
-        task=call.task,
+        task=query.get("task", ""),
         query=call.query,
-        rows=_rows(answer.items),
-        segments=list(zip(FILTERS, words, counts, strict=True)),
+        rows=beside(rows_of(answer.items), answer.baselines),
+        segments=[(name, word, counts[name]) for name, word in FILTERS.items() if baseline or name != "different"],
         more=answer.next_page_token,
         pages=pages,
         conditions=kept,
         fields=conditions.fields_of(stored.result.metadata for stored in answer.items),
+        order=order,
+        cell=cell,
+        baseline=baseline,
+        chosen_baseline=baseline if named else "",
+        sides=[(name, word, counts[name]) for name, word in _SIDES.items()] if chosen in _SIDES else [],
+        classes=Classes.of(answer.classes),
+        class_task=task,
     )
 
 
@@ -157,23 +262,30 @@ async def items(request: Request) -> Response:
 
 async def item(request: Request) -> Response:
     """One item with whole texts: a row that opens under the item's own, or a page."""
-    ctx, caller = context.of(request), context.identity(request)
-    job_id = jobs.checked_id(request.path_params["job_id"])
     call = results_service_pb2.GetItemRequest(
-        job_id=job_id, task=request.path_params["task"], item=request.path_params["item"], repeat=repeat_of(request)
+        job_id=jobs.checked_id(request.path_params["job_id"]),
+        task=request.path_params["task"],
+        item=request.path_params["item"],
+        repeat=repeat_of(request),
     )
-    stored = (await ctx.backend.ask(ctx.backend.results.GetItem, call, caller)).item
-    dropped = ""
-    if not stored.result.prompt:
-        result_call = results_service_pb2.GetJobResultRequest(job_id=job_id)
-        dropped = (await ctx.backend.ask(ctx.backend.results.GetJobResult, result_call, caller)).result.texts_dropped
-    dataset_id, may_change = await _of_rows(request, stored)
-    pictures = await conversation.pictures(ctx.backend, caller, dataset_id, stored.result)
-    values = {"row": row_of(stored), "stored": stored, "job_id": job_id, "dropped": dropped, "judged": False}
-    values |= {"may_change": may_change} | judging(stored, pictures)
+    values = await _reading(request, call)
     if is_fragment(request):
         return fragment(request, "jobs/_item_detail.html", values)
     return await render(request, "jobs/item.html", "history", values)
+
+
+async def _reading(request: Request, call: results_service_pb2.GetItemRequest) -> dict[str, Any]:
+    """What an opened item is drawn from. Raises what the results service answers."""
+    ctx, caller = context.of(request), context.identity(request)
+    stored = (await ctx.backend.ask(ctx.backend.results.GetItem, call, caller)).item
+    dropped = ""
+    if not stored.result.prompt:
+        result_call = results_service_pb2.GetJobResultRequest(job_id=call.job_id)
+        dropped = (await ctx.backend.ask(ctx.backend.results.GetJobResult, result_call, caller)).result.texts_dropped
+    dataset_id, may_change = await _of_rows(request, stored)
+    pictures = await conversation.pictures(ctx.backend, caller, dataset_id, stored.result)
+    values = {"row": row_of(stored), "stored": stored, "job_id": call.job_id, "dropped": dropped, "judged": False}
+    return values | {"may_change": may_change} | judging(stored, pictures)
 
 
 def judging(stored: results_service_pb2.StoredItem, pictures: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -188,12 +300,6 @@ def judging(stored: results_service_pb2.StoredItem, pictures: Mapping[str, str] 
         "metadata": conditions.members(stored.result.metadata),
         "corrected": stored.annotation.corrected_answer or stored.result.response,
     }
-
-
-def _asked(result: item_result_pb2.ItemResult) -> str:
-    """What distinguishes the item from others: the last message, or the prompt."""
-    turns = conversation.turns(result.messages)
-    return turns[-1].text if turns else result.prompt
 
 
 async def _of_rows(request: Request, stored: results_service_pb2.StoredItem) -> tuple[str, bool]:
@@ -212,59 +318,3 @@ def repeat_of(request: Request) -> int:
     """Which of an item's answers the address names, from 0."""
     text = request.query_params.get("repeat", "")
     return int(text) if text.isdecimal() and len(text) < 6 else 0
-
-
-def item_address(job_id: str, row: Row) -> str:
-    repeat = f"?repeat={row.result.repeat}" if row.result.repeat else ""
-    return f"/jobs/{job_id}/items/{quote(row.task, safe='')}/{row.result.item}{repeat}"
-
-
-def _rows(stored: Sequence[results_service_pb2.StoredItem]) -> list[Row]:
-    """Rows whose question leaves out the common beginning of the task's prompts, so that they differ visibly."""
-    prompts: dict[str, list[str]] = {}
-    for one in stored:
-        prompts.setdefault(one.task, []).append(_flat(_asked(one.result)))
-    skip = {task: _shared(texts) for task, texts in prompts.items()}
-    return [_row(one, _flat(_asked(one.result))[skip[one.task] :]) for one in stored]
-
-
-def row_of(stored: results_service_pb2.StoredItem) -> Row:
-    """The item alone, its question from the beginning."""
-    return _row(stored, _asked(stored.result))
-
-
-def _row(stored: results_service_pb2.StoredItem, question: str) -> Row:
-    result = stored.result
-    verdict = phrases.UNREAD.get(result.outcome, "")
-    failed = result.outcome == item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
-    tone = "bad" if failed else "warn" if verdict else ""
-    if failed and "timed out" in result.error:
-        verdict = "timed out"
-    if not verdict:
-        correct = result.statistics.get("correct")
-        verdict = "answered" if correct is None else "right" if correct == 1 else "wrong"
-    graded = stored.HasField("score") and stored.score not in (0, 1)
-    return Row(
-        task=stored.task,
-        result=result,
-        question=question.strip()[:160] or _flat(result.prompt)[:160],
-        verdict=verdict,
-        tone=tone,
-        score=stored.score if graded or (stored.HasField("score") and "correct" not in result.statistics) else None,
-        judged=VERDICTS.of(stored.annotation.verdict) if stored.annotation.verdict else "",
-    )
-
-
-def _flat(text: str) -> str:
-    return " ".join(re.sub(r"^(user|system): ", "", text.strip()).split())
-
-
-def _shared(texts: Sequence[str]) -> int:
-    """Length of the common beginning, up to a word's start; 0 when that would leave a row empty."""
-    if len(texts) < 2:
-        return 0
-    first, last = min(texts), max(texts)
-    # All texts between two sorted texts share their common beginning.
-    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
-    length = first.rfind(" ", 0, length) + 1
-    return length if all(len(text) > length for text in texts) else 0

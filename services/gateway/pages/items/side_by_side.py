@@ -14,7 +14,7 @@ from services.gateway import context
 from services.gateway.pages.display import palette
 from services.gateway.pages.display.work_words import dataset_of, work_of
 from services.gateway.pages.items import conditions
-from services.gateway.pages.items.listing import Row, row_of
+from services.gateway.pages.items.rows import Row, row_of
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
 from services.gateway.reads.questions import LEAST_JOBS, MOST_JOBS, OF_ONE_JOB, ask_side_by_side

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from services import rpc
-from services.errors import NotFoundError, TouchstoneError
+from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway import context
 from services.gateway.context import Context
 from services.gateway.pages.display import formatting, palette
@@ -24,9 +24,17 @@ from services.gateway.pages.jobs import receipt
 from services.gateway.pages.layout.shell import render
 from services.gateway.reads import jobs
 from services.gateway.reads.jobs import percent, total_seconds
-from services.words.enums import WEIGHTINGS, reading_name, weighting_name
+from services.words.enums import MARKS, WEIGHTINGS, reading_name, weighting_name
 from services.words.jobs import can_retry, is_finished
-from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, metric_pb2, scheduler_service_pb2, suite_pb2
+from touchstone.v1 import (
+    dataset_pb2,
+    dataset_service_pb2,
+    job_pb2,
+    metric_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+    suite_pb2,
+)
 
 REFRESH = (("", "Live"), ("1", "1 s"), ("5", "5 s"), ("30", "30 s"), ("60", "60 s"))
 REGIONS = {
@@ -43,6 +51,8 @@ REGIONS = {
 """Root element's id, and the template that draws it. Always whole states."""
 
 
+_UNFOLDED = 12
+"""Most tasks whose categories are open from the start; of more, only categories with a running task are."""
 _ENDS = {
     "unparsed": "could not be read",
     "output_truncated": "were cut at the token limit",
@@ -86,6 +96,7 @@ class Heading:
     title: str
     lines: list[TaskLine]
     average: metric_pb2.Metric | None
+    open: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +113,12 @@ async def job_page(request: Request) -> Response:
     """The whole page. 404 for an unknown id."""
     ctx, caller = context.of(request), context.identity(request)
     job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    result, listing, slot, dataset = await asyncio.gather(
-        _result(request, job), load_items(request, job), _slot(request, job), dataset_of(ctx, job, caller)
+    result, listing, slot, dataset, (previous, following) = await asyncio.gather(
+        _result(request, job),
+        load_items(request, job),
+        _slot(request, job),
+        dataset_of(ctx, job, caller),
+        jobs.runs_around(ctx.backend, job, caller),
     )
     refresh = request.query_params.get("refresh", "")
     values = view(job, result, caller, dataset, trouble=await ctx.catalogue.trouble(job)) | {
@@ -112,6 +127,8 @@ async def job_page(request: Request) -> Response:
         "refresh": refresh if refresh in dict(REFRESH) else "",
         "refreshes": REFRESH,
         "slot": slot,
+        "previous": previous,
+        "following": following,
         "scorers": await ctx.catalogue.scorers(),
     }
     return await render(request, "jobs/show.html", "history", values)
@@ -137,6 +154,8 @@ def view(
         "took": total_seconds(job),
         "lines": (lines := _lines(job, result)),
         "headings": _headings(lines, result),
+        "failed_empty": job.state == job_pb2.Job.STATE_FAILED and not _stored(result.outcomes),
+        "may_mark": job.state == job_pb2.Job.STATE_COMPLETED and result.sealed and jobs.may_change(job, caller),
         "axis": Axis(0, 100, (0, 50, 100), 36),
         "receipt": receipt.rows(job, result),
         "may_change": jobs.may_change(job, caller),
@@ -259,7 +278,11 @@ def _headings(lines: list[TaskLine], result: metric_pb2.JobResult) -> list[Headi
     gathered: dict[str, list[TaskLine]] = {}
     for line in lines:
         gathered.setdefault(line.category, []).append(line)
-    return [Heading(title, under, averages.get(title)) for title, under in gathered.items()]
+    few = len(lines) <= _UNFOLDED
+    return [
+        Heading(title, under, averages.get(title), few or any(line.running for line in under))
+        for title, under in gathered.items()
+    ]
 
 
 def _stored(outcomes: metric_pb2.OutcomeCounts) -> int:
@@ -288,6 +311,28 @@ async def retry(request: Request) -> Response:
     job_id = jobs.checked_id(request.path_params["job_id"])
     call = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
     await ctx.backend.ask(ctx.backend.scheduler.RetryJob, call, caller)
+    return go_to(request, f"/jobs/{job_id}")
+
+
+async def mark(request: Request) -> Response:
+    """Says whether the run counts, and shows it. 400 without the reason or the run that an answer needs."""
+    ctx, caller = context.of(request), context.identity(request)
+    job_id = jobs.checked_id(request.path_params["job_id"])
+    form = await request.form()
+    word = str(form.get("mark", ""))
+    if word not in MARKS:
+        raise InvalidRequestError("Choose valid, invalidated or superseded.", "mark")
+    by = str(form.get("superseded_by", "")).strip() if word == "superseded" else ""
+    reason = str(form.get("reason", "")).strip()
+    if word != "valid" and not reason:
+        raise InvalidRequestError("Write the reason, then mark the run.", "reason")
+    call = results_service_pb2.MarkRunRequest(
+        job_id=job_id,
+        mark=MARKS[word],
+        reason=reason if word != "valid" else "",
+        superseded_by=jobs.checked_id(by) if by else "",
+    )
+    await ctx.backend.ask(ctx.backend.results.MarkRun, call, caller)
     return go_to(request, f"/jobs/{job_id}")
 
 

@@ -323,3 +323,52 @@ def test_names_and_arguments_of_tool_calls_are_searched_as_they_are_written(conn
     assert found(connection, "zürich") == [2]
     assert found(connection, "weather(") == [1, 2]
     assert found(connection, "call_1_0") == []
+
+
+def classes(page: pb.ListItemsResponse) -> dict[tuple[str, str | None], int]:
+    return {(c.reference, c.prediction if c.HasField("prediction") else None): c.items for c in page.classes}
+
+
+def test_classes_count_the_items_that_their_cells_list(connection: Connection) -> None:
+    said = ["yes", "no", "no", "", "perhaps", "yes", "yes", "no"]
+    results = [answer(i, one) for i, one in enumerate(said)]
+    for result in results[5:]:
+        result.reference = "no"
+    store(connection, "a", *results)
+    page = reads.list_items(connection, Ask(job_id="a", task="t", with_classes=True))
+    assert classes(page) == {
+        ("yes", "yes"): 1,
+        ("yes", "no"): 2,
+        ("yes", ""): 1,
+        ("yes", None): 1,
+        ("no", "yes"): 2,
+        ("no", "no"): 1,
+    }
+    for (reference, prediction), items in classes(page).items():
+        if prediction is not None:
+            asked = pb.ItemConditions(reference=reference, prediction=prediction)
+            assert len(reads.list_items(connection, Ask(job_id="a", conditions=asked)).items) == items
+    assert not reads.list_items(connection, Ask(job_id="a", task="t")).classes
+
+
+def test_texts_that_rarely_repeat_are_no_classes(connection: Connection) -> None:
+    results = [answer(i, str(i)) for i in range(6)]
+    for result in results:
+        result.reference = result.prediction
+    store(connection, "a", *results)
+    assert not reads.list_items(connection, Ask(job_id="a", task="t", with_classes=True)).classes
+
+
+def test_items_come_slowest_or_longest_first_over_pages(connection: Connection) -> None:
+    results = [answer(i, "yes") for i in range(4)]
+    for result, latency, tokens in zip(results, (5.0, 9.5, 9.5, 1.25), (7, 1, 3, 9), strict=True):
+        result.latency_ms, result.output_tokens = latency, tokens
+    store(connection, "a", *results)
+    for order, expected in ((Ask.ORDER_SLOWEST, [1, 2, 0, 3]), (Ask.ORDER_LONGEST, [3, 0, 2, 1])):
+        listed: list[int] = []
+        token = ""
+        while len(listed) < 4:
+            page = reads.list_items(connection, Ask(job_id="a", order=order, page_size=1, page_token=token))
+            listed += [one.result.item for one in page.items]
+            token = page.next_page_token
+        assert (listed, token) == (expected, "")

@@ -1,11 +1,11 @@
 -- One page of the chosen items by key, after the key of the page before (NULL on the first page), each row with how many
 -- items every choice would list. One row without an item when the page is empty.
 , page AS (
-    SELECT place, baseline_place, task, item, repeat
+    SELECT place, baseline_place, place_value, task, item, repeat
     FROM chosen
     WHERE $after_item::BIGINT IS NULL
-       OR (task, item, repeat) > ($after_task::VARCHAR, $after_item::BIGINT, $after_repeat::BIGINT)
-    ORDER BY task, item, repeat
+       OR (place_value, task, item, repeat) > ($after_value::BIGINT, $after_task::VARCHAR, $after_item::BIGINT, $after_repeat::BIGINT)
+    ORDER BY place_value, task, item, repeat
     LIMIT $size
 ),
 counts AS (
@@ -23,7 +23,7 @@ counts AS (
         count(*) FILTER (outcome <> OUTCOME_INFRASTRUCTURE_ERROR)
     FROM judged
 )
-SELECT page.place, page.baseline_place, counts.*
+SELECT page.place, page.baseline_place, page.place_value, counts.*
 FROM counts
 LEFT JOIN page ON true
-ORDER BY task, item, repeat
+ORDER BY place_value, task, item, repeat

@@ -1,10 +1,10 @@
--- A job's items of one task or all, that satisfy a condition; in the other place in braces comes items_beside.sql or
--- items_alone.sql.
+-- A job's items of one task or all, that satisfy a condition, each with the whole number that orders it. The places in
+-- braces take that condition, that number, and items_beside.sql or items_alone.sql.
 -- `gain` is 1 where an item is right here and not in the baseline, −1 the other way round, else 0; NULL where either is
 -- missing or has no final outcome. `differs` also tells apart the predictions of a task that knows no right and wrong.
 -- To be followed by what selects from `judged` or `chosen`.
 WITH here AS (
-    SELECT rowid AS place, task, item, repeat, item_hash, outcome, prediction, correct
+    SELECT rowid AS place, task, item, repeat, item_hash, outcome, prediction, correct, {order} AS place_value
     FROM items
     WHERE job_id = $job_id
       AND ($task = '' OR task = $task)
@@ -18,6 +18,7 @@ judged AS MATERIALIZED (
         task,
         item,
         repeat,
+        place_value,
         outcome,
         is_right,
         outcome BETWEEN OUTCOME_UNPARSED AND OUTCOME_INPUT_TRUNCATED OR (outcome = OUTCOME_ANSWERED AND correct < 0.5) AS is_failure,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.gateway.pages.items.listing import _shared
+from services.gateway.pages.items.rows import _shared
 
 
 def test_rows_leave_out_what_all_prompts_begin_with() -> None:
