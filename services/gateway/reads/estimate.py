@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from services import rpc
 from services.errors import TouchstoneError
@@ -81,6 +84,63 @@ async def like_runs(backend: Backend, spec: job_pb2.JobSpec, caller: rpc.Identit
         return (suite_of(run.spec) != work, other.endpoint != spec.endpoint, other.mode != spec.mode)
 
     return sorted((run for run in answer.jobs if not run.spec.HasField("reuse")), key=unlike)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What runs together need, each estimated from a run of its model; `sources` are those. Cost is None where a price
+    is not known."""
+
+    seconds: results_service_pb2.Estimate
+    input_tokens: results_service_pb2.Estimate
+    output_tokens: results_service_pb2.Estimate
+    cost_usd: results_service_pb2.Estimate | None
+    sources: list[job_pb2.Job]
+
+
+async def forecast(backend: Backend, runs: Sequence[job_pb2.Job], answers: int, caller: rpc.Identity) -> Forecast:
+    """Runs of `answers` answers each, one after the other: ends of intervals are added, which is wider than needed.
+    Raises what the results service answers, such as ConflictError for a run with too few answers."""
+    found = await asyncio.gather(
+        *(
+            backend.ask(
+                backend.results.EstimateRun,
+                results_service_pb2.EstimateRunRequest(job_id=run.job_id, items=answers),
+                caller,
+            )
+            for run in runs
+        )
+    )
+    priced = all(one.HasField("cost_usd") for one in found)
+    return Forecast(
+        seconds=_sum(one.duration_s for one in found),
+        input_tokens=_sum(one.input_tokens for one in found),
+        output_tokens=_sum(one.output_tokens for one in found),
+        cost_usd=_sum(one.cost_usd for one in found) if priced else None,
+        sources=list(runs),
+    )
+
+
+def _sum(parts: Iterable[results_service_pb2.Estimate]) -> results_service_pb2.Estimate:
+    whole = results_service_pb2.Estimate()
+    for one in parts:
+        whole.value += one.value
+        whole.low += one.low
+        whole.high += one.high
+    return whole
+
+
+DISAGREEMENT = 0.2
+"""Share of items that only one of two models is assumed to answer rightly, before either has run."""
+_QUANTILES = 1.959964 + 0.841621
+"""Of a two-sided test at 5 % and of 80 % power."""
+
+
+def smallest_difference(items: int) -> float:
+    """The difference of two models, in shares of right answers, that this many items show with 80 % power.
+
+    Source: Connor, Biometrics 43 (1987) 207, for a small difference: d = (z_α + z_β) √(ψ / n)."""
+    return min(1.0, _QUANTILES * math.sqrt(DISAGREEMENT / items)) if items else 1.0
 
 
 async def rows_of(backend: Backend, work: job_pb2.DatasetWork, caller: rpc.Identity) -> int:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.datastructures import FormData, QueryParams
 
+from services import further_fields
 from services.gateway.fields import form_numbers
 from services.gateway.fields.job import custom_problems, sampling
-from services.words.enums import MODES, PRIORITIES, READINGS
+from services.words.enums import MODES, PRIORITIES, READINGS, reading_name
 from services.words.fields import INT32_MAX
 from services.words.job_options import ALL, MOST_SHOTS, NUMBERS, fill
 from services.words.sampling import PARAMETERS, Parameter
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
+_WRITTEN = ("mode", "reading", "limit", "shots", "repeats", "priority", "project_id")
+"""Options of a job that the form's command names with a value."""
 _OPEN_TASK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -68,6 +73,77 @@ class Form:
             any_job=bool(one("any_job")),
             without_digest=bool(one("without_digest")),
         )
+
+    @classmethod
+    def of(cls, spec: job_pb2.JobSpec) -> Form:
+        """What an earlier job over a suite was asked for."""
+        suite, _, open_task = spec.suite.suite.partition(":")
+        texts = {
+            one.rest: _written(getattr(spec.sampling, name)) if spec.sampling.HasField(name) else ""
+            for name, one in PARAMETERS.items()
+        }
+        texts |= {"shots": str(spec.suite.shots or ""), "repeats": str(spec.suite.repeats or "")}
+        custom = further_fields.fields(spec.sampling)
+        return cls(
+            endpoint=spec.endpoint,
+            models=[spec.model],
+            suite=suite,
+            tasks=list(spec.suite.tasks),
+            open_task=open_task,
+            mode=MODES.of(spec.mode) or "generate",
+            reading=reading_name(spec.reading) or "",
+            limit=spec.suite.limit,
+            priority=PRIORITIES.of(spec.priority) or "high",
+            project=str(spec.project_id or ""),
+            custom=json.dumps(dict(custom), ensure_ascii=False) if custom else "",
+            texts=texts,
+            request_id=uuid.uuid4().hex,
+            any_job=spec.reuse.any_job,
+            without_digest=spec.reuse.without_digest,
+        )
+
+    def address(self, suite: suite_pb2.Suite | None, **changes: str) -> str:
+        """The page with this whole choice, and some of it changed."""
+        chosen = {
+            "endpoint": self.endpoint,
+            "suite": self.suite,
+            "open_task": self.open_task,
+            "mode": self.mode if self.mode != "generate" else "",
+            "reading": self.reading,
+            "limit": str(self.limit or ""),
+            "priority": self.priority if self.priority != "high" else "",
+            "project": self.project,
+            "custom": self.custom,
+            "any_job": "1" if self.any_job else "",
+            "without_digest": "1" if self.without_digest else "",
+            **self.texts,
+            **changes,
+        }
+        pairs = [(name, value) for name, value in chosen.items() if value]
+        pairs += [("model", model) for model in self.models]
+        if self._part(suite):
+            pairs += [("tasks_of", self.suite), *(("task", task) for task in self.tasks)]
+        return f"/run?{urlencode(pairs)}"
+
+    def command(self, suite: suite_pb2.Suite | None) -> str:
+        """The same jobs from a shell; empty without a model."""
+        if not self.models or not self.suite:
+            return ""
+        words = ["touchstone", "run", "--suite", f"{self.suite}:{self.open_task}" if self.open_task else self.suite]
+        words += ["--endpoint", self.endpoint, *(part for model in self.models for part in ("--model", model))]
+        if self._part(suite):
+            words += ["--tasks", ",".join(self.tasks)]
+        written = {"limit": str(self.limit or ""), "project_id": self.project, **self.texts}
+        written |= {"mode": self.mode if self.mode != "generate" else "", "priority": self.priority}
+        written["reading"] = self.reading
+        fields = [*(ALL[name] for name in _WRITTEN), *PARAMETERS.values()]
+        words += [part for one in fields if (value := written[one.rest]) for part in (one.flags[0], value)]
+        words += [ALL[name].flags[0] for name in ("any_job", "without_digest") if getattr(self, name)]
+        return shlex.join([*words, *(("--custom-config", self.custom) if self.custom else ())])
+
+    def _part(self, suite: suite_pb2.Suite | None) -> bool:
+        """Whether only some of the suite's tasks are chosen."""
+        return suite is not None and not suite.open and len(self.tasks) < len(suite.tasks)
 
     def check(self, parameters: Sequence[Parameter], suite: suite_pb2.Suite | None, takes_custom: bool) -> Checked:
         """The content as values. Errors are in `errors` by field."""
@@ -124,6 +200,11 @@ class Form:
         for _, sentence in custom_problems(custom, "Custom JSON"):
             self.errors["custom"] = sentence
         return custom
+
+
+def _written(value: float) -> str:
+    """A parameter as a field holds it: whole numbers with all digits."""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError, TouchstoneError, UnavailableError
 from services.gateway import context
@@ -17,7 +17,7 @@ from services.gateway.pages.display import palette
 from services.gateway.pages.forms.run_form import Checked, Form, categories, left_out, modes, shots_of, takes_reading
 from services.gateway.pages.jobs.page import go_to
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
-from services.gateway.reads import estimate
+from services.gateway.reads import estimate, jobs
 from services.words.enums import PRIORITIES
 from services.words.sampling import offered
 from services.words.suites import ECHO
@@ -38,20 +38,33 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Seconds until the first job starts (None: not known) and for all jobs together; `why` says what is missing."""
+    """Seconds until the first job starts (None: not known) and for all jobs together; `why` says what is missing.
+    `forecast` has intervals, tokens and cost; None while they cannot be told."""
 
     wait: float | None = None
     work: float = 0
     why: str = ""
+    forecast: estimate.Forecast | None = None
 
 
 async def run_page(request: Request) -> Response:
     """The page, or only the form for htmx after a choice."""
-    form = Form.read(request.query_params)
+    earlier = request.query_params.get("from", "")
+    if earlier:
+        ctx = context.of(request)
+        job = await jobs.find(ctx.backend, earlier, context.identity(request))
+        if job.spec.HasField("dataset"):
+            return RedirectResponse(f"/datasets/{job.spec.dataset.dataset_id}", 303)
+        form = Form.of(job.spec)
+    else:
+        form = Form.read(request.query_params)
     values = await _values(request, form)
     _check(form, values)
     if is_fragment(request):
-        return fragment(request, "run/_form.html", values)
+        part = fragment(request, "run/_form.html", values)
+        # The form's own address would name every empty field.
+        part.headers["HX-Replace-Url"] = form.address(values["suite"])
+        return part
     return await render(request, "run/index.html", "run", values)
 
 
@@ -114,7 +127,9 @@ async def _values(request: Request, form: Form) -> dict[str, Any]:
     )
     form.models = [row.model.model for row in rows if row.model.model in form.models and not row.refused]
     queue = await catalogue.queue()
+    memory = [row.model.memory_bytes for row in rows if row.model.model in form.models and row.model.memory_bytes]
     return {
+        "memory": max(memory, default=0),
         "form": form,
         "endpoints": list(zip(endpoints, counts, strict=True)),
         "suites": suites,
@@ -199,6 +214,9 @@ async def _suite_values(
         "left_out": left_out(suite, form.tasks, form.mode, form.texts["shots"]),
         "most_shots": shots_of(suite, form.tasks),
         "categories": categories(suite, form.tasks) if suite else [],
+        "command": form.command(suite),
+        "smaller": form.address(suite, limit=str(LIMITS[0])),
+        "tells_apart": 100 * estimate.smallest_difference(items),
         "published": estimate.items_of(suite, [], 0) if suite else 0,
         "guess": await _guess(request, form, answers, (suite.title or suite.suite) if suite else "the suite"),
     }
@@ -250,7 +268,14 @@ async def _guess(request: Request, form: Form, items: int, title: str) -> Guess:
             )
         )
     wait = estimate.waiting_s(queue, estimate.ahead_of(queue, context.identity(request).user))
-    return Guess(wait, sum(items * pace for pace in paces.values() if pace is not None))
+    work = sum(items * pace for pace in paces.values() if pace is not None)
+    try:
+        known = [run for run in runs if run is not None]
+        told = await estimate.forecast(ctx.backend, known, items, context.identity(request))
+    except TouchstoneError:
+        # A run with too few answers still gives its pace.
+        return Guess(wait, work)
+    return Guess(wait, told.seconds.value, forecast=told)
 
 
 def _refusal(endpoint: endpoint_pb2.Endpoint | None, model: endpoint_pb2.Model) -> str:
