@@ -39,7 +39,7 @@ async def test_an_earlier_job_fills_the_choice_which_is_an_address_and_a_command
 
 async def test_the_estimate_is_that_of_the_models_earlier_run(gateway: Running) -> None:
     choice = "/run?endpoint=ollama&suite=demo&model=qwen2.5:7b"
-    assert "Run up to 50 items a task first" in await page(gateway, choice)
+    assert "Run up to 50 items of each task first" in await page(gateway, choice)
     earlier(gateway).started_at.FromSeconds(1)
     text = await page(gateway, choice)
     for said in ("from 1 earlier run", "10 in, 10 out", "no price is known", "Can tell apart"):

@@ -39,7 +39,7 @@ class ModelRow:
 @dataclass(frozen=True, slots=True)
 class Guess:
     """Seconds until the first job starts (None: not known) and for all jobs together; `why` says what is missing.
-    `forecast` has intervals, tokens and cost; None while they cannot be told."""
+    `forecast` has intervals, tokens and cost; None while they are unknown."""
 
     wait: float | None = None
     work: float = 0
