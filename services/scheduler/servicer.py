@@ -97,6 +97,11 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def RetryJob(self, request: pb.RetryJobRequest, context: Any) -> pb.RetryJobResponse:
         return pb.RetryJobResponse(job=await self._desk.retry(rpc.identity(), request.job_id))
 
+    async def SetJobPriority(self, request: pb.SetJobPriorityRequest, context: Any) -> pb.SetJobPriorityResponse:
+        rpc.require_admin()
+        job = await self._desk.set_priority(rpc.identity(), request.job_id, request.priority)
+        return pb.SetJobPriorityResponse(job=job)
+
     async def WatchJob(self, request: pb.WatchJobRequest, context: Any) -> AsyncIterator[pb.WatchJobResponse]:
         caller = rpc.identity()
         async for job in self._desk.watch(request.job_id):

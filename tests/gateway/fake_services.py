@@ -14,6 +14,7 @@ from typing import Any
 
 from services import rpc
 from services.errors import (
+    ConflictError,
     InvalidRequestError,
     NotFoundError,
 )
@@ -80,6 +81,15 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         job = fake_admission.retried(self.world, request.job_id)
         self.world.touch()
         return scheduler_service_pb2.RetryJobResponse(job=job)
+
+    async def SetJobPriority(self, request: Any, context: Any) -> Any:
+        rpc.require_admin()
+        job = fake_admission.find(self.world, request.job_id)
+        if job.state != job_pb2.Job.STATE_PENDING:
+            raise ConflictError(f"Job {job.job_id} is not waiting.")
+        job.spec.priority = request.priority
+        self.world.touch()
+        return scheduler_service_pb2.SetJobPriorityResponse(job=job)
 
     async def WatchJob(self, request: Any, context: Any) -> AsyncIterator[Any]:
         while True:

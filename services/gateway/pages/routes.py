@@ -17,6 +17,7 @@ from services.gateway.pages.jobs.history import history, jump
 from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import job_page, mark, retry, stop
 from services.gateway.pages.layout.login import login, logout
+from services.gateway.pages.operations import queue
 from services.gateway.pages.runs.page import baselines, run_page, start
 from services.gateway.pages.runs.reuse import again, rerun, rescore
 
@@ -31,6 +32,9 @@ routes = [
     Route("/baselines", baselines, methods=["POST"]),
     Route("/jobs", history),
     Route("/jump", jump),
+    Route("/queue", queue.queue_page),
+    Route("/queue/{job_id}/priority", queue.set_priority, methods=["POST"]),
+    Route("/queue/{job_id}/cancel", queue.cancel, methods=["POST"]),
     Route("/jobs/{job_id}", job_page),
     Route("/jobs/{job_id}/events", events),
     Route("/jobs/{job_id}/log", log_page),

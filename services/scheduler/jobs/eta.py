@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -146,6 +146,40 @@ def time_left(rates: Rates, now: float, items: int, total: int, rate: float, at_
     sooner = _Z * math.sqrt(noise**2 + _RETRIED * share / 4 + (_SOONER * drift) ** 2)
     drain = _DRAIN * math.log1p(min(at_once, left)) * min(at_once, left) / rate
     return TimeLeft(value, min(value, over_span) * math.exp(-sooner), max(value, over_span) * math.exp(later) + drain)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A job for `starts`. `length_s` is the time left of one that holds a slot, and the whole length of one that waits;
+    infinite if nothing is known of it. `exclusive` is its endpoint if that takes one job at a time, else empty."""
+
+    length_s: float
+    exclusive: str = ""
+
+
+def starts(holding: Sequence[Run], waiting: Sequence[Run], slots: int) -> list[float]:
+    """About how many seconds from now each waiting job starts, if no other job is queued; infinite if unknown.
+
+    `waiting` come in the order in which they start. Each takes the slot that is free first, and waits for its exclusive
+    endpoint.
+    """
+    free = sorted([run.length_s for run in holding] + [0.0] * (slots - len(holding)))
+    endpoints: dict[str, float] = {}
+    for run in holding:
+        if run.exclusive:
+            endpoints[run.exclusive] = max(endpoints.get(run.exclusive, 0.0), run.length_s)
+    found = []
+    # Jobs beyond the slots hold none, as those of a provider's batch API.
+    free = free[max(0, len(free) - slots) :]
+    for run in waiting:
+        start = max(free[0], endpoints.get(run.exclusive, 0.0)) if free else math.inf
+        found.append(start)
+        if free:
+            bisect.insort(free, start + run.length_s)
+            del free[0]
+        if run.exclusive:
+            endpoints[run.exclusive] = start + run.length_s
+    return found
 
 
 def _noise(rates: Rates, now: float, items: int, span: float, left: int, value: float) -> float:

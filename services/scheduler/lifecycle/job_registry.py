@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cache
@@ -16,7 +18,7 @@ from typing import Any, TypeVar
 
 from services.bus import KIND_BEGUN, KIND_ITEMS, KIND_RETURNED, Level, Room, of_job
 from services.errors import NotFoundError
-from services.scheduler.jobs import queue
+from services.scheduler.jobs import eta, queue
 from services.scheduler.jobs.fleet import Fleet, route
 from services.scheduler.jobs.job import COMPLETED, HOLDS_SLOT, PENDING, Job, stamp
 from services.scheduler.jobs.ledger import Ledger
@@ -103,7 +105,10 @@ class JobRegistry:
     def views(self, jobs: Iterable[Job]) -> list[job_pb2.Job]:
         """Copies for callers, with figures of this moment."""
         now = self.now()
-        waiting = [w.job_id for w in self.waiting()]
+        jobs = list(jobs)
+        order = self.waiting()
+        waiting = [w.job_id for w in order]
+        starts = self._starts(order, now) if any(job.state == PENDING for job in jobs) else {}
         copies = []
         for job in jobs:
             job.update(now)
@@ -111,8 +116,41 @@ class JobRegistry:
                 describe(job, waiting, self.fleet, now, paused=self.room.level is Level.FULL)
             copy = job_pb2.Job()
             copy.CopyFrom(job.message)
+            if job.id in starts:
+                copy.progress.starts_in_s = starts[job.id]
             copies.append(copy)
         return copies
+
+    def _starts(self, order: Sequence[queue.Waiting], now: float) -> dict[str, float]:
+        """About how many seconds from now pending jobs start, by id, without those of which nothing is known."""
+        holding = [job for job in self.in_state(*HOLDS_SLOT) if not job.message.spec.provider_batch]
+        for job in holding:
+            job.update(now)
+        lengths: dict[object, list[float]] = {}
+        for job in (*self.in_state(COMPLETED), *holding):
+            progress = job.message.progress
+            if job.state == COMPLETED or progress.HasField("eta_s"):
+                lengths.setdefault(_kind_of_work(job), []).append(progress.elapsed_s + progress.eta_s)
+        usual = statistics.median(length for some in lengths.values() for length in some) if lengths else math.inf
+
+        def length(job: Job) -> float:
+            return statistics.median(lengths.get(_kind_of_work(job), [usual]))
+
+        def left(job: Job) -> float:
+            progress = job.message.progress
+            return progress.eta_s if progress.HasField("eta_s") else max(0.0, length(job) - progress.elapsed_s)
+
+        def exclusive(job: Job) -> str:
+            endpoint = route(job.message.spec)
+            return endpoint if self.fleet.capacity(endpoint, now).exclusive else ""
+
+        served = [one for one in order if one.served]
+        found = eta.starts(
+            [eta.Run(left(job), exclusive(job)) for job in holding],
+            [eta.Run(length(self.jobs[one.job_id]), one.exclusive) for one in served],
+            self.limits.running_jobs,
+        )
+        return {one.job_id: start for one, start in zip(served, found, strict=True) if start < math.inf}
 
     def view(self, job: Job) -> job_pb2.Job:
         return self.views([job])[0]
@@ -230,6 +268,12 @@ class JobRegistry:
         self.closed = True
         for changed in self._changed.values():
             changed.set()
+
+
+def _kind_of_work(job: Job) -> object:
+    """Equal for jobs over the same items, which take about as long."""
+    spec = job.message.spec
+    return spec.endpoint, spec.suite.SerializeToString(), spec.dataset.dataset_id, spec.dataset.limit
 
 
 def _count(ledger: Ledger, told: Told) -> None:

@@ -28,7 +28,7 @@ from services.scheduler.requests.visibility import Reads
 from services.scheduler.webhooks.address import AddressRule
 from services.words import refusals
 from services.words.enums import PRIORITIES
-from services.words.jobs import calls_nobody, is_import
+from services.words.jobs import calls_nobody, is_import, state_name
 from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
 
 MOST_AT_ONCE = 100
@@ -250,6 +250,25 @@ class Desk:
             await registry.close_job(job)
             job.cancel(caller.user, registry.now())
             await registry.finish(job, caller.user, "cancelled")
+            return registry.view(job)
+
+    async def set_priority(self, caller: Identity, job_id: str, priority: job_pb2.Priority) -> job_pb2.Job:
+        """Gives a waiting job another priority. Raises InvalidRequestError, and ConflictError once it has started."""
+        if priority not in PRIORITIES.values():
+            raise InvalidRequestError(refusals.not_valid(str(priority), "priority", PRIORITIES), "priority")
+        return await self._registry.finish_anyway(self._set_priority(caller, job_id, priority))
+
+    async def _set_priority(self, caller: Identity, job_id: str, priority: job_pb2.Priority) -> job_pb2.Job:
+        registry = self._registry
+        async with registry.lock:
+            job = registry.find(job_id)
+            if job.state != PENDING:
+                raise ConflictError(
+                    f"Job {job_id} is {state_name(job.state)}. Only a waiting job can change its place."
+                )
+            if job.message.spec.priority != priority:
+                job.message.spec.priority = priority
+                await registry.commit(job, caller.user, "reordered")
             return registry.view(job)
 
     def _require_owner(self, caller: Identity, job: Job) -> None:

@@ -281,7 +281,7 @@ class TaskPlan(_message.Message):
     def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., version: _Optional[str] = ..., scorer_version: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., data: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., item_set: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[_suite_pb2.MetricSpec, _Mapping]]] = ..., unit_size: _Optional[int] = ..., score_group: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., repeats: _Optional[int] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., most_cost_usd: _Optional[float] = ..., row_parameters: _Optional[_Iterable[str]] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ..., plugin: _Optional[str] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("items_total", "items_done", "items_failed", "units_total", "units_done", "units_released", "items_per_second", "tokens_per_second", "eta_s", "eta_low_s", "eta_high_s", "current_step", "tasks", "rate_history", "queue_position", "elapsed_s", "time_limit_s", "output_tokens", "cost_usd", "reserved_usd", "output_untold", "lost_usd", "lost_calls")
+    __slots__ = ("items_total", "items_done", "items_failed", "units_total", "units_done", "units_released", "items_per_second", "tokens_per_second", "eta_s", "eta_low_s", "eta_high_s", "current_step", "tasks", "rate_history", "queue_position", "elapsed_s", "time_limit_s", "output_tokens", "cost_usd", "reserved_usd", "output_untold", "lost_usd", "lost_calls", "starts_in_s")
     ITEMS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ITEMS_DONE_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FAILED_FIELD_NUMBER: _ClassVar[int]
@@ -305,6 +305,7 @@ class Progress(_message.Message):
     OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     LOST_USD_FIELD_NUMBER: _ClassVar[int]
     LOST_CALLS_FIELD_NUMBER: _ClassVar[int]
+    STARTS_IN_S_FIELD_NUMBER: _ClassVar[int]
     items_total: int
     items_done: int
     items_failed: int
@@ -328,7 +329,8 @@ class Progress(_message.Message):
     output_untold: int
     lost_usd: float
     lost_calls: int
-    def __init__(self, items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., units_total: _Optional[int] = ..., units_done: _Optional[int] = ..., units_released: _Optional[int] = ..., items_per_second: _Optional[float] = ..., tokens_per_second: _Optional[float] = ..., eta_s: _Optional[float] = ..., eta_low_s: _Optional[float] = ..., eta_high_s: _Optional[float] = ..., current_step: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskProgress, _Mapping]]] = ..., rate_history: _Optional[_Iterable[float]] = ..., queue_position: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., time_limit_s: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., reserved_usd: _Optional[float] = ..., output_untold: _Optional[int] = ..., lost_usd: _Optional[float] = ..., lost_calls: _Optional[int] = ...) -> None: ...
+    starts_in_s: float
+    def __init__(self, items_total: _Optional[int] = ..., items_done: _Optional[int] = ..., items_failed: _Optional[int] = ..., units_total: _Optional[int] = ..., units_done: _Optional[int] = ..., units_released: _Optional[int] = ..., items_per_second: _Optional[float] = ..., tokens_per_second: _Optional[float] = ..., eta_s: _Optional[float] = ..., eta_low_s: _Optional[float] = ..., eta_high_s: _Optional[float] = ..., current_step: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskProgress, _Mapping]]] = ..., rate_history: _Optional[_Iterable[float]] = ..., queue_position: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., time_limit_s: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., reserved_usd: _Optional[float] = ..., output_untold: _Optional[int] = ..., lost_usd: _Optional[float] = ..., lost_calls: _Optional[int] = ..., starts_in_s: _Optional[float] = ...) -> None: ...
 
 class TaskProgress(_message.Message):
     __slots__ = ("task", "items_total", "items_done", "items_failed", "running")

@@ -105,6 +105,20 @@ class RetryJobResponse(_message.Message):
     job: _job_pb2.Job
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
 
+class SetJobPriorityRequest(_message.Message):
+    __slots__ = ("job_id", "priority")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    priority: _job_pb2.Priority
+    def __init__(self, job_id: _Optional[str] = ..., priority: _Optional[_Union[_job_pb2.Priority, str]] = ...) -> None: ...
+
+class SetJobPriorityResponse(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: _job_pb2.Job
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
+
 class WatchJobRequest(_message.Message):
     __slots__ = ("job_id",)
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

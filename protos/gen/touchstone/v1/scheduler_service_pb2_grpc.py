@@ -66,6 +66,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RetryJobRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.RetryJobResponse.FromString,
                 _registered_method=True)
+        self.SetJobPriority = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/SetJobPriority',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetJobPriorityRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetJobPriorityResponse.FromString,
+                _registered_method=True)
         self.WatchJob = channel.unary_stream(
                 '/touchstone.v1.SchedulerService/WatchJob',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.WatchJobRequest.SerializeToString,
@@ -192,6 +197,14 @@ class SchedulerServiceServicer:
 
     def RetryJob(self, request, context):
         """Runs what is missing of a failed, cancelled or incomplete job as its next attempt.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetJobPriority(self, request, context):
+        """Gives a waiting job another priority. FAILED_PRECONDITION once it has started; PERMISSION_DENIED for callers who are
+        not admins.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -335,6 +348,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.RetryJob,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.RetryJobRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RetryJobResponse.SerializeToString,
+            ),
+            'SetJobPriority': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetJobPriority,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetJobPriorityRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetJobPriorityResponse.SerializeToString,
             ),
             'WatchJob': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchJob,
@@ -581,6 +599,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/RetryJob',
             touchstone_dot_v1_dot_scheduler__service__pb2.RetryJobRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.RetryJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetJobPriority(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/SetJobPriority',
+            touchstone_dot_v1_dot_scheduler__service__pb2.SetJobPriorityRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.SetJobPriorityResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,10 @@ class SchedulerServiceStub:
     """Stops a job that is not finished. FAILED_PRECONDITION when it is."""
     RetryJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryJobRequest, _scheduler_service_pb2.RetryJobResponse]
     """Runs what is missing of a failed, cancelled or incomplete job as its next attempt."""
+    SetJobPriority: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetJobPriorityRequest, _scheduler_service_pb2.SetJobPriorityResponse]
+    """Gives a waiting job another priority. FAILED_PRECONDITION once it has started; PERMISSION_DENIED for callers who are
+    not admins.
+    """
     WatchJob: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchJobRequest, _scheduler_service_pb2.WatchJobResponse]
     """Sends the job at once, then whenever it changes (at most four times a second), and ends when it is finished."""
     ListJobLogs: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobLogsRequest, _scheduler_service_pb2.ListJobLogsResponse]
@@ -101,6 +105,10 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Stops a job that is not finished. FAILED_PRECONDITION when it is."""
     RetryJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryJobRequest, _scheduler_service_pb2.RetryJobResponse]  # type: ignore[assignment]
     """Runs what is missing of a failed, cancelled or incomplete job as its next attempt."""
+    SetJobPriority: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetJobPriorityRequest, _scheduler_service_pb2.SetJobPriorityResponse]  # type: ignore[assignment]
+    """Gives a waiting job another priority. FAILED_PRECONDITION once it has started; PERMISSION_DENIED for callers who are
+    not admins.
+    """
     WatchJob: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchJobRequest, _scheduler_service_pb2.WatchJobResponse]  # type: ignore[assignment]
     """Sends the job at once, then whenever it changes (at most four times a second), and ends when it is finished."""
     ListJobLogs: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobLogsRequest, _scheduler_service_pb2.ListJobLogsResponse]  # type: ignore[assignment]
@@ -184,6 +192,16 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.RetryJobResponse, _abc.Awaitable[_scheduler_service_pb2.RetryJobResponse]]:
         """Runs what is missing of a failed, cancelled or incomplete job as its next attempt."""
+
+    @_abc_1.abstractmethod
+    def SetJobPriority(
+        self,
+        request: _scheduler_service_pb2.SetJobPriorityRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.SetJobPriorityResponse, _abc.Awaitable[_scheduler_service_pb2.SetJobPriorityResponse]]:
+        """Gives a waiting job another priority. FAILED_PRECONDITION once it has started; PERMISSION_DENIED for callers who are
+        not admins.
+        """
 
     @_abc_1.abstractmethod
     def WatchJob(

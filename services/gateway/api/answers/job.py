@@ -59,6 +59,9 @@ PROGRESS = shape(
         "lost_calls": LOST_CALLS,
         "lost_usd": LOST_USD,
         "queue_position": QUEUE_POSITION,
+        "starts_in_seconds": about(
+            null(NUMBER), "About how many seconds from now a waiting job starts. null while that is not known."
+        ),
         "elapsed_seconds": about(NUMBER, "How long the present attempt has run."),
         "time_limit_seconds": about(COUNT, "How long an attempt may run."),
     },
@@ -290,6 +293,7 @@ def progress_body(job: job_pb2.Job) -> dict[str, Any]:
         "lost_calls": values.lost_calls(job),
         "lost_usd": progress.lost_usd if job.spec.budget_usd else None,
         "queue_position": progress.queue_position or None,
+        "starts_in_seconds": progress.starts_in_s if progress.HasField("starts_in_s") else None,
         "elapsed_seconds": progress.elapsed_s,
         "time_limit_seconds": progress.time_limit_s,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from functools import cache
@@ -9,6 +10,7 @@ from statistics import median
 
 import pytest
 
+from services.scheduler.jobs import eta
 from services.scheduler.jobs.eta import Rates, Sample, TimeLeft, time_left
 from tests.calibration.runs import Run, Told, drawn, run
 
@@ -160,3 +162,20 @@ def test_a_day_of_samples_stays_few_and_tells_the_last_minute_exactly() -> None:
     assert rates.samples[0].at == 0
     assert rates.history() == [3.0] * 60
     assert rates.at(40_000.5).items == pytest.approx(120_000, abs=2)
+
+
+def test_waiting_jobs_start_as_slots_become_free() -> None:
+    holding, waiting = [eta.Run(60), eta.Run(20)], [eta.Run(100), eta.Run(10), eta.Run(10)]
+    assert eta.starts(holding, waiting, 2) == [20, 60, 70]
+    assert eta.starts(holding, waiting, 3) == [0, 20, 30]
+    assert eta.starts([*holding, eta.Run(5)], waiting, 2) == [20, 60, 70], "one more than the slots frees none"
+
+
+def test_a_waiting_job_starts_when_its_exclusive_endpoint_is_free() -> None:
+    holding, waiting = [eta.Run(60, "ollama")], [eta.Run(100, "ollama"), eta.Run(10), eta.Run(10, "ollama")]
+    assert eta.starts(holding, waiting, 4) == [60, 0, 160]
+
+
+def test_behind_a_job_of_unknown_length_no_start_is_known() -> None:
+    assert eta.starts([eta.Run(math.inf)], [eta.Run(10)], 1) == [math.inf]
+    assert eta.starts([], [eta.Run(10)], 0) == [math.inf]

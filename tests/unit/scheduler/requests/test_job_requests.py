@@ -8,6 +8,7 @@ import pytest
 
 from services import further_fields
 from services.errors import ConflictError, InvalidRequestError, LimitReachedError, PermissionDeniedError
+from services.scheduler.jobs.job import Job, stamp
 from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, spec
 from touchstone.v1 import job_pb2
 
@@ -105,3 +106,33 @@ async def test_a_retry_does_not_wait_for_silent_results_with_the_lock(world: Wor
     await asyncio.wait_for(world.desk.cancel(ALICE, job), 60)
     assert world.state(job) == "cancelled"
     retry.cancel()
+
+
+async def test_a_waiting_job_gets_another_priority_and_a_started_one_does_not(world: World) -> None:
+    started = await world.create()
+    for _ in range(5):
+        await world.create(BOB)
+    order = [job.job_id for job in world.desk.queue().pending]
+    assert len(order) == 3
+    await world.desk.set_priority(ADMIN, order[0], job_pb2.PRIORITY_LOW)
+    moved = [job.job_id for job in world.desk.queue().pending]
+    assert moved == [*order[1:], order[0]]
+    assert world.store.events[-1].action == "reordered"
+    with pytest.raises(ConflictError, match="Only a waiting job"):
+        await world.desk.set_priority(ADMIN, started, job_pb2.PRIORITY_LOW)
+    with pytest.raises(InvalidRequestError, match="is not a valid priority"):
+        await world.desk.set_priority(ADMIN, order[0], job_pb2.PRIORITY_UNSPECIFIED)
+
+
+async def test_a_waiting_job_says_about_when_it_starts(world: World) -> None:
+    jobs = [await world.create() for _ in range(4)]
+    assert not world.desk.get(jobs[3]).progress.HasField("starts_in_s"), "nothing is known of any job's length"
+    done = job_pb2.Job(job_id="done", state=job_pb2.Job.STATE_COMPLETED, spec=world.registry.jobs[jobs[0]].message.spec)
+    done.progress.elapsed_s = 40
+    stamp(done.finished_at, world.time)
+    world.registry.jobs["done"] = Job(done)
+    world.time += 1
+    late = await world.create()
+    pending = world.desk.queue().pending
+    assert [(job.job_id, job.progress.starts_in_s) for job in pending] == [(jobs[3], 40), (late, 40)]
+    assert not world.desk.get(jobs[0]).progress.HasField("starts_in_s"), "it has started"

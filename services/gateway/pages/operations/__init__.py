@@ -1,0 +1,1 @@
+"""The installation's pages: the queue with its evaluators, and the settings."""

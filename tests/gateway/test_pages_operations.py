@@ -1,0 +1,49 @@
+"""The queue and the settings: what they show, who may change it, and what is said where nothing can be changed."""
+
+from __future__ import annotations
+
+from tests.gateway.fake_world import spec
+from tests.gateway.gateway_server import Running
+from tests.gateway.test_pages import page
+from touchstone.v1 import job_pb2
+
+
+async def test_the_queue_shows_what_runs_what_waits_and_about_when_it_starts(gateway: Running) -> None:
+    world = gateway.world
+    running = world.start(world.add(spec("qwen2.5:7b"), "local").job_id)
+    waiting = world.add(spec('<i>"evil'), "a.lind")
+    waiting.progress.starts_in_s = 60 * 26
+    text = await page(gateway, "/queue")
+    assert "1 running, 1 waiting · Queue" in text
+    assert "1 of 3 slots in use, 1 waiting" in text
+    assert f"/jobs/{running.job_id}" in text
+    assert "about " in text
+    assert "Within a priority, users take turns" in text
+    assert 'href="/queue"' in text, "the top bar leads here"
+    assert "evaluator-1" in text
+    answer = await gateway.client.get("/queue", headers={"HX-Request": "true"})
+    assert answer.text.startswith('<div id="queue-page"')
+    assert "<i>" not in answer.text
+
+
+async def test_an_admin_gives_a_waiting_job_another_priority_and_cancels_it(gateway: Running) -> None:
+    job = gateway.world.add(spec(), "a.lind")
+    job.spec.priority = job_pb2.PRIORITY_NORMAL
+    post = gateway.client.post
+    answer = await post(f"/queue/{job.job_id}/priority", data={"priority": "high"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/queue")
+    assert job.spec.priority == job_pb2.PRIORITY_HIGH
+    wrong = await post(f"/queue/{job.job_id}/priority", data={"priority": "urgent"})
+    assert wrong.status_code == 400
+    assert "Use one of: low, normal, high." in wrong.text
+    answer = await post(f"/queue/{job.job_id}/cancel")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/queue")
+    assert job.state == job_pb2.Job.STATE_CANCELLED
+    again = await post(f"/queue/{job.job_id}/priority", data={"priority": "low"})
+    assert again.status_code == 409
+
+
+async def test_an_empty_queue_says_so(gateway: Running) -> None:
+    text = await page(gateway, "/queue")
+    assert "No job is running." in text
+    assert "No job waits. A new one starts at once if a slot is free." in text
