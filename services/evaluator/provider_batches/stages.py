@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from services.bus import BatchStage
+from services.bus import BatchRecord, BatchStage, ProviderBatches
 from services.evaluator.items.task import Item
 from services.evaluator.provider_batches.base import Batch, GoneError, Line, Tools, is_unclear, request
 from services.evaluator.provider_batches.patience import Patience
 from services.evaluator.provider_batches.publishing import publish
-from services.evaluator.provider_batches.unit_record import UnitRecord, mark_of
 from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.stored.responses import Identify
+from services.evaluator.storing import until_stored
 from services.evaluator.units.unit_loader import Loaded
 from services.evaluator.units.units_in_hand import FaultError, Held
 
@@ -206,3 +208,48 @@ class UnitBatch:
         loaded = await self._tools.loader.load(self._held.unit)
         await publish(self._tools, self._held, loaded, self._identify, batch, passes, self._patience)
         await keeper.write(BatchStage.STORED)
+
+
+class UnitRecord:
+    """`record` is the newest that is known here. Writes that follow another evaluator's are refused."""
+
+    def __init__(self, batches: ProviderBatches, record: BatchRecord, position: int, evaluator: str) -> None:
+        self.record = record
+        self.position = position
+        self._batches = batches
+        self._evaluator = evaluator
+
+    @classmethod
+    async def of(cls, batches: ProviderBatches, held: Held, endpoint: str, label: str, evaluator: str) -> UnitRecord:
+        """The unit's record; a new one, not yet written, where there is none."""
+        unit = held.unit
+        fresh = BatchRecord(unit.job_id, unit.attempt, unit.unit, endpoint, mark_of(*held.key, 0), label=label)
+        keeper = cls(batches, fresh, 0, evaluator)
+        await keeper.read()
+        return keeper
+
+    async def read(self) -> None:
+        """Reads what other evaluators have written."""
+        mine = self.record
+        found, self.position = await until_stored(
+            lambda: self._batches.get(mine.job_id, mine.attempt, mine.unit), f"the record of batch {mine.key}"
+        )
+        self.record = found or mine
+
+    async def write(self, stage: BatchStage, **changes: Any) -> bool:
+        """False when another evaluator has written meanwhile; then `record` is that one's."""
+        wanted = replace(self.record, stage=stage, evaluator=self._evaluator, written_at=time.time(), **changes)
+        position = await until_stored(
+            lambda: self._batches.write(wanted, self.position), f"the record of batch {wanted.key}"
+        )
+        if position is None:
+            await self.read()
+            # Unless it is our own write, whose acknowledgement was lost.
+            return self.record == wanted
+        self.record, self.position = wanted, position
+        return True
+
+
+def mark_of(job_id: str, attempt: int, unit: int, rounds: int) -> str:
+    """The mark by which the provider's batch is found, unique to the unit, attempt and installation."""
+    return f"touchstone-{job_id}-{attempt}-{unit}-{rounds}"

@@ -13,8 +13,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.provider_batches.base import BatchApi, Tools
 from services.evaluator.provider_batches.gemini import GeminiBatches
 from services.evaluator.provider_batches.openai import OpenAIBatches
-from services.evaluator.provider_batches.stages import UnitBatch
-from services.evaluator.provider_batches.unit_record import UnitRecord
+from services.evaluator.provider_batches.stages import UnitBatch, UnitRecord
 from services.evaluator.providers.gemini import GeminiProvider
 from services.evaluator.providers.openai.chat import OpenAIProvider
 from services.evaluator.providers.protocol.provider import Provider

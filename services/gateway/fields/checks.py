@@ -6,14 +6,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from services.errors import InvalidRequestError
 from services.gateway.fields.schema import BOOLEAN, Schema, null
 from services.gateway.http.responses import FieldErrors
 from services.words import refusals
-from services.words.fields import number_problem
+from services.words.fields import DOLLARS, Number, decimal, number_problem
 
 Problem = tuple[str, str]
 """A path, and a sentence that says what is wrong and what is allowed there."""
@@ -21,6 +22,9 @@ Problem = tuple[str, str]
 # Tabs and line ends are allowed in text; other control characters break logs, terminals and files.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NO_CONTROL = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$"
+_THOUSANDS = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}|[0-9]{1,19})"
+_WHOLE = re.compile("-?" + _THOUSANDS)
+_AMOUNT = re.compile(rf"\$? ?({_THOUSANDS}(?:\.[0-9]{{0,18}})?|\.[0-9]{{1,18}})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +231,39 @@ def _whole(number: str) -> int:
 
 def _refuse(constant: str) -> float:
     raise InvalidRequestError(f"The body is not valid JSON: it contains {constant}. Send a number or null.")
+
+
+def whole(text: str) -> int | None:
+    """A form field's whole number, with or without commas between thousands; None for anything else."""
+    return int(text.replace(",", "")) if _WHOLE.fullmatch(text) else None
+
+
+def amount(text: str) -> float | None:
+    """A form field's US dollars as 1250.5, 1,250.50 or $5; None for anything else. Otherwise 5,5 would be read as
+    55."""
+    known = _AMOUNT.fullmatch(text)
+    return float(known[1].replace(",", "")) if known else None
+
+
+def read(texts: Mapping[str, str], fields: Iterable[Number]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The typed numbers by the fields' names in forms, and a sentence for each invalid one. Empty texts are in
+    neither."""
+    values: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    for field in fields:
+        if text := texts[field.rest]:
+            value = _value(text, field)
+            if problem := field.problem(value, field.label):
+                problems[field.rest] = problem if field.unit != DOLLARS else f"{problem} Write it as 5.50 or 1,250."
+            else:
+                values[field.rest] = value
+    return values, problems
+
+
+def _value(text: str, field: Number) -> float | None:
+    """None for a text that is not a number of the field's kind."""
+    if field.whole:
+        return whole(text)
+    if field.unit == DOLLARS:
+        return amount(text)
+    return decimal(text)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.errors import InvalidRequestError
-from services.gateway.fields import form_numbers
+from services.gateway.fields import checks
 from services.gateway.fields.job import option
 from services.scheduler.admission.validation import validate
 from services.words.fields import Choice, Number, Switch, declared
@@ -108,7 +108,7 @@ def rest(one: Number, value: float) -> str:
 
 
 def form(one: Number, value: float) -> str:
-    sentence = form_numbers.read({one.rest: str(value)}, [one])[1].get(one.rest, "")
+    sentence = checks.read({one.rest: str(value)}, [one])[1].get(one.rest, "")
     return sentence.replace(one.label, one.name).partition(" Write it as")[0]
 
 

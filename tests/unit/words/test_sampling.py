@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from services.chat_requests.faults import WrongRowError
 from services.chat_requests.sampling import ask_for
 from services.errors import InvalidRequestError
-from services.gateway.fields import form_numbers
+from services.gateway.fields import checks
 from services.gateway.fields.job import parameter_problems, parameter_schema
 from services.scheduler.admission.validation import validate
 from services.words.sampling import BY_REST_NAME, BY_ROW_NAME, PARAMETERS, Parameter, offered
@@ -65,7 +65,7 @@ def rest(one: Parameter, value: float) -> str:
 
 
 def form(one: Parameter, value: float) -> str:
-    return form_numbers.read({one.rest: str(value)}, [one])[1].get(one.rest, "").replace(one.label, one.name)
+    return checks.read({one.rest: str(value)}, [one])[1].get(one.rest, "").replace(one.label, one.name)
 
 
 def row(one: Parameter, value: float) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from starlette.datastructures import FormData, QueryParams
 
 from services.errors import TouchstoneError
-from services.gateway.fields import form_numbers
+from services.gateway.fields import checks
 from services.gateway.fields.job import PILOT_LABEL, sampling
 from services.gateway.pages.forms.scoring_form import ScoringForm
 from services.gateway.reads.catalogue import Catalogue
@@ -103,7 +103,7 @@ class RunForm:
     def specs(self, dataset: dataset_pb2.Dataset, kinds: Mapping[str, str]) -> Iterator[job_pb2.JobSpec]:
         """One for each model, in order; empty if something is wrong. `kinds` are those of the endpoints, by name."""
         limit, budget = self._limit_and_budget()
-        parameters, problems = form_numbers.read(self.texts, PARAMETERS.values())
+        parameters, problems = checks.read(self.texts, PARAMETERS.values())
         self.errors |= problems | self._not_taken(parameters, kinds)
         scoring, further = self.scoring.scoring(), self.scoring.further()
         if not self.models:
@@ -142,7 +142,7 @@ class RunForm:
 
     def _limit_and_budget(self) -> tuple[int, float]:
         """0 for what is empty or wrong."""
-        values, problems = form_numbers.read(
+        values, problems = checks.read(
             {"limit": self.limit, "budget": self.budget},
             [replace(NUMBERS["limit"], label="Rows"), replace(NUMBERS["budget_usd"], rest="budget")],
         )

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from starlette.datastructures import FormData, QueryParams
 
 from services import further_fields
-from services.gateway.fields import form_numbers
+from services.gateway.fields import checks
 from services.gateway.fields.job import custom_problems, sampling
 from services.words.enums import MODES, PRIORITIES, READINGS, reading_name
 from services.words.fields import INT32_MAX
@@ -147,10 +147,10 @@ class Form:
 
     def check(self, parameters: Sequence[Parameter], suite: suite_pb2.Suite | None, takes_custom: bool) -> Checked:
         """The content as values. Errors are in `errors` by field."""
-        chosen, problems = form_numbers.read(self.texts, parameters)
+        chosen, problems = checks.read(self.texts, parameters)
         self.errors |= problems
         most = shots_of(suite, self.tasks)
-        options, problems = form_numbers.read(
+        options, problems = checks.read(
             self.texts | {"project": self.project},
             [replace(NUMBERS["shots"], high=most), NUMBERS["repeats"], replace(NUMBERS["project_id"], rest="project")],
         )

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from services.errors import InvalidRequestError
 from services.gateway import context
-from services.gateway.fields import form_numbers
+from services.gateway.fields import checks
 from services.gateway.pages.forms.scoring_form import ScoringForm
 from services.gateway.pages.jobs.page import dataset_of, go_to
 from services.gateway.pages.layout.shell import fragment
@@ -64,7 +64,7 @@ async def rerun(request: Request) -> Response:
     spec = copy_of(await _source(request), outcomes)
     asked = {name: str(form.get(name, "")).strip() for name in (*RAISED, "budget_usd")}
     fields = [*(replace(PARAMETERS[name], rest=name) for name in RAISED), NUMBERS["budget_usd"]]
-    values, problems = form_numbers.read(asked, fields)
+    values, problems = checks.read(asked, fields)
     for name, problem in problems.items():
         raise InvalidRequestError(problem, name)
     for name in values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.fields.form_numbers import amount, whole
+from services.gateway.fields.checks import amount, whole
 
 
 @pytest.mark.parametrize(
