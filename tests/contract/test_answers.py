@@ -50,7 +50,7 @@ READS = {
     "/admin/benchmarks/{run}/estimate": "/admin/benchmarks/{benchmark_id}/estimate",
 }
 """Questions with the operation that each asks."""
-NO_BODY = {"/results/{job_id}/events", "/results/{job_id}/export", "/export", "/openapi.json"}
+NO_BODY = {"/results/{job_id}/events", "/results/{job_id}/export", "/export", "/compare", "/openapi.json"}
 """Streams, files and the document itself."""
 MAPS = (
     "data",

@@ -136,6 +136,7 @@ FILE = "0f3a" * 8
 DATASET = "5b0b8e1c9b6a4f0e8d7c6b5a49382716"
 REFUSED = {
     "cancelBatch": 404,
+    "compareJobs": 404,
     "compareModels": 404,
     "createBatch": 400,
     "deleteSchedule": 404,

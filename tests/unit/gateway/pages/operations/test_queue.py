@@ -18,7 +18,9 @@ def job(owner: str, priority: job_pb2.Priority = job_pb2.PRIORITY_NORMAL, endpoi
 
 
 def test_only_an_admin_moves_jobs_and_each_way_ends_at_a_priority() -> None:
-    pending = [job("alice", priority) for priority in (3, 2, 1)]
+    pending = [
+        job("alice", priority) for priority in (job_pb2.PRIORITY_HIGH, job_pb2.PRIORITY_NORMAL, job_pb2.PRIORITY_LOW)
+    ]
     moves = [(row.priority, row.higher, row.lower) for row in queue.waiting_rows(pending, ADMIN)]
     assert moves == [("high", "", "normal"), ("normal", "high", "low"), ("low", "normal", "")]
     assert {(row.higher, row.lower) for row in queue.waiting_rows(pending, ALICE)} == {("", "")}
