@@ -115,6 +115,12 @@ class Jobs(Calls):
         answer = self._ask(request, scheduler_service_pb2.CancelJobResponse)
         return answer.job
 
+    def set_priority(self, job_id: str, priority: job_pb2.Priority) -> job_pb2.Job:
+        """Gives a waiting job another priority; for admins. StateError once it has started."""
+        request = scheduler_service_pb2.SetJobPriorityRequest(job_id=job_id, priority=priority)
+        answer = self._ask(request, scheduler_service_pb2.SetJobPriorityResponse)
+        return answer.job
+
     def retry(self, job_id: str) -> job_pb2.Job:
         """Runs the missing items of a failed, cancelled or incomplete job, under the same id."""
         request = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
