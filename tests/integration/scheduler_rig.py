@@ -143,6 +143,17 @@ class Harness:
                         raise
                 await asyncio.sleep(0.05)
 
+    async def create_jobs(self, request: scheduler_service_pb2.CreateJobsRequest) -> list[job_pb2.Job]:
+        """Asks until the scheduler has read its jobs back."""
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    return list((await self.stub().CreateJobs(request, timeout=15)).jobs)
+                except grpc.aio.AioRpcError as error:
+                    if error.code() != grpc.StatusCode.UNAVAILABLE:
+                        raise
+                await asyncio.sleep(0.05)
+
     async def create(self, request_id: str = "", webhook_url: str = "") -> job_pb2.Job:
         wanted = spec()
         wanted.webhook_url = webhook_url

@@ -51,10 +51,10 @@ async def test_a_job_runs_over_real_streams(harness: Harness) -> None:
 async def test_jobs_of_one_request_are_stored_together_and_found_by_the_next_scheduler(harness: Harness) -> None:
     request = scheduler_service_pb2.CreateJobsRequest(request_id="r1", specs=[spec() for _ in range(10)])
     async with harness.scheduler(crash=True):
-        made = (await harness.stub().CreateJobs(request, timeout=15)).jobs
+        made = await harness.create_jobs(request)
         assert len({job.job_id for job in made}) == 10
     async with harness.scheduler():
-        again = (await harness.stub().CreateJobs(request, timeout=15)).jobs
+        again = await harness.create_jobs(request)
         assert [job.job_id for job in again] == [job.job_id for job in made]
         wrong = scheduler_service_pb2.CreateJobsRequest(specs=[spec(), job_pb2.JobSpec(model="m")])
         with pytest.raises(grpc.aio.AioRpcError, match="Say what to run") as refused:
