@@ -202,6 +202,8 @@ drop.addEventListener("drop", (event) => {
 
 // -- what is wrong --------------------------------------------------------------------------------------------------
 function refuse(answer) {
+  // A preview that is still on its way would show the same lines again.
+  asking?.abort();
   preview.hidden = true;
   const part = document.getElementById("refused");
   const lines = answer.lines || [];
