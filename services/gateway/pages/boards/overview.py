@@ -24,7 +24,8 @@ from services.gateway.pages.display import formatting, palette
 from services.gateway.pages.display.trend_chart import Line, Point, trend_chart
 from services.gateway.pages.jobs.history import JobRow, job_rows
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
-from services.gateway.reads import estimate, jobs
+from services.gateway.pages.operations.queue import starts
+from services.gateway.reads import jobs
 from services.gateway.reads.questions import require_known
 from services.gateway.reads.values import is_bounded
 from services.words.enums import mode_name
@@ -34,6 +35,8 @@ from touchstone.v1 import evaluator_pb2, job_pb2, queue_pb2, results_service_pb2
 LEAST_DAYS, MOST_DAYS, USUAL_DAYS = 1, 90, 30
 USUAL_METRIC = "accuracy"
 RECENT = 12
+_WAITING = 6
+"""Waiting jobs in sight; the Queue page has them all."""
 SERIES = 8
 """Lines in the chart: those with the newest runs."""
 RUNS_A_LINE = 60
@@ -245,7 +248,7 @@ def _shown(view: View, figures: Figures, offer: Offer) -> dict[str, Any]:
         "subsets": any(trend.subset for trend in figures.trends),
         "latest": latest,
         "latest_row": next((row for row in rows if latest and row.job.job_id == latest.job_id), None),
-        "waiting": waiting(figures.queue) if figures.queue else [],
+        "waiting": [(job, starts(job.progress)) for job in (figures.queue.pending[:_WAITING] if figures.queue else ())],
     }
 
 
@@ -351,12 +354,3 @@ def labels_of(trends: Sequence[results_service_pb2.Trend]) -> list[str]:
             words.append("subset" if trend.subset else "")
         labels.append(" ".join(filter(None, words)))
     return labels
-
-
-def waiting(queue: queue_pb2.Queue) -> list[tuple[job_pb2.Job, str]]:
-    """The first waiting jobs, each with the time of day (UTC) at which it may start; empty while that is unknown."""
-    found = []
-    for ahead, job in enumerate(queue.pending[:6]):
-        seconds = estimate.waiting_s(queue, ahead)
-        found.append((job, "" if seconds is None else formatting.after(seconds)))
-    return found
