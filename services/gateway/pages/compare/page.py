@@ -25,8 +25,6 @@ _TIMEOUT_S = 60.0
 _MOST_CONFIGURATIONS = 500
 _IN_SIGHT = 40
 """Configurations of a suite that can be ticked; of a single suite all are."""
-_SAME_RUNS = 100
-"""Runs among which the previous one is looked for."""
 
 Configuration = results_service_pb2.Configuration
 
@@ -136,28 +134,13 @@ async def _keys(request: Request) -> Sequence[palette.Key]:
 
 async def _with_previous(request: Request, view: View) -> View:
     """The run against the configuration's run before it. Raises NotFoundError where there is none."""
-    ctx, caller = context.of(request), context.identity(request)
     job = await _job(request, view.job_ids[0])
-    call = results_service_pb2.ResultsServiceListJobsRequest(
-        model=job.spec.model,
-        suite=suite_of(job.spec),
-        states=[job_pb2.Job.STATE_COMPLETED],
-        page_size=_SAME_RUNS,
-    )
-    answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
-    earlier = [
-        one
-        for one in answer.jobs
-        if one.receipt.configuration == job.receipt.configuration
-        and one.job_id != job.job_id
-        and one.created_at.ToNanoseconds() < job.created_at.ToNanoseconds()
-    ]
-    if not earlier:
+    previous, _ = await jobs.runs_around(context.of(request).backend, job, context.identity(request))
+    if previous is None:
         raise NotFoundError(
             f"Job {job.job_id} is the first completed run of its configuration. Choose another run to compare it with."
         )
-    newest = max(earlier, key=lambda one: one.created_at.ToNanoseconds())
-    return replace(view, job_ids=(job.job_id, newest.job_id))
+    return replace(view, job_ids=(job.job_id, previous.job_id))
 
 
 async def _chooser(request: Request, view: View, problem: str = "", status: int = 200) -> Response:
