@@ -14,8 +14,8 @@ from services.gateway.pages.items.listing import item, items
 from services.gateway.pages.items.side_by_side import side_by_side
 from services.gateway.pages.jobs.events import events
 from services.gateway.pages.jobs.history import history, jump
-from services.gateway.pages.jobs.page import job_page, mark, retry, stop
 from services.gateway.pages.jobs.log import log_page
+from services.gateway.pages.jobs.page import job_page, mark, retry, stop
 from services.gateway.pages.layout.login import login, logout
 from services.gateway.pages.operations import queue
 from services.gateway.pages.runs.page import baselines, run_page, start

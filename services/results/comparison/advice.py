@@ -13,8 +13,7 @@ from services.results.comparison.outcome import Outcome
 from services.results.comparison.selection.runs import Run, amount, listed, metric_title
 from services.results.paired.corrections import Family
 from services.results.paired.verdicts import Verdict, one_of
-from services.results.scores.ranking import NO_REFERENCE
-from services.results.scores.unread import CUT_SHARE
+from services.results.scores.ranking import CUT_SHARE, NO_REFERENCE
 from services.words import suites
 from services.words.refusals import counted
 

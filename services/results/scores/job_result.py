@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from services.errors import InvalidRequestError
 from services.results.scores import aggregation, metric_kinds, suite_score, task_counts
 from services.results.scores.aggregation import Measured
-from services.results.scores.ranking import NO_REFERENCE, not_ranked_reason, redrawn_reason
+from services.results.scores.ranking import NO_REFERENCE, add_offer, caution, not_ranked_reason, redrawn_reason, unread
 from services.results.scores.suite_score import metric_message
 from services.results.scores.task_counts import Counts
-from services.results.scores.unread import add_offer, caution, unread
 from services.results.statistics.metric_values import Estimate
 from services.results.storage.database import Connection, first_row, query
 from services.words import suites

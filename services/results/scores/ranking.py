@@ -1,13 +1,20 @@
-"""Who ranks, and in which order. Pure."""
+"""Which runs rank, in which order, and with which caution where answers are unread or cut. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
-from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, scoring_pb2
 
 NO_REFERENCE = "no row has a reference"
+CUT_SHARE = 0.01
+"""Share of a task's answers above which the score is shown with a caution."""
+UNPARSED_SHARE = 0.05
+OFFERED_SHARE = 0.2
+"""Share of a task's answers above which a layer that reads more of them is offered."""
+_NAMED = 3
+"""Tasks named in a sentence."""
 
 
 def not_ranked_reason(state: int, lost: int, scored: int, *, several_answers: bool = False) -> str:
@@ -63,3 +70,76 @@ def _order(entry: metric_pb2.LeaderboardEntry) -> tuple[float, int, str]:
     """Best first, then newest first, then by configuration: never by the order of rows."""
     score = entry.score.mean if entry.score.HasField("mean") else float("-inf")
     return -score, -entry.completed_at.ToNanoseconds(), entry.configuration
+
+
+def unread(
+    plan: job_pb2.TaskPlan, scored: metric_pb2.OutcomeCounts, marked_would_read: int = 0, lenient_would_read: int = 0
+) -> metric_pb2.Unread | None:
+    """None if few enough answers are missing. `scored` are the outcomes of the answers that metrics are made of; the
+    numbers say how many of the unparsed ones further layers would read."""
+    total = scored.answered + scored.unparsed + scored.output_truncated + scored.refused + scored.input_truncated
+    if not total:
+        return None
+    unparsed, cut = scored.unparsed / total, (scored.output_truncated + scored.input_truncated) / total
+    if unparsed <= UNPARSED_SHARE and cut <= CUT_SHARE:
+        return None
+    return metric_pb2.Unread(
+        task=plan.task,
+        title=plan.title or plan.task,
+        unparsed=unparsed,
+        cut=cut,
+        unparsed_answers=scored.unparsed,
+        marked_would_read=marked_would_read,
+        lenient_would_read=lenient_would_read,
+    )
+
+
+def add_offer(job: job_pb2.Job, result: metric_pb2.JobResult) -> None:
+    """Says which layer would read how many of the answers that could not be read. Empty for a job that cannot be scored
+    again: a baseline, or imported answers."""
+    if job.baseline or job.spec.reuse.import_id:
+        return
+    offered = [one for one in result.unread if one.unparsed > OFFERED_SHARE and one.lenient_would_read]
+    if not offered:
+        return
+    marked, lenient = (sum(getattr(one, f"{name}_would_read") for one in offered) for name in ("marked", "lenient"))
+    result.offered_reading = scoring_pb2.READING_LENIENT if lenient > marked else scoring_pb2.READING_MARKED
+    sentences = [_offer(one, len(job.plan)) for one in offered[:_NAMED]]
+    if further := offered[_NAMED:]:
+        read = sum(one.lenient_would_read for one in further)
+        of = sum(one.unparsed_answers for one in further)
+        tasks = f"{len(further)} more {'task' if len(further) == 1 else 'tasks'}"
+        sentences.append(f"Of {tasks}: the lenient layer would read {read:,} of {of:,}.")
+    result.offer = " ".join(sentences)
+
+
+def _offer(one: metric_pb2.Unread, tasks: int) -> str:
+    where = f"{one.title}: the" if tasks > 1 else "The"
+    unread = f"of the {one.unparsed_answers:,} unread answers"
+    if not one.marked_would_read:
+        return f"{where} lenient layer would read {one.lenient_would_read:,} {unread}."
+    lenient = "as many" if one.lenient_would_read == one.marked_would_read else f"{one.lenient_would_read:,}"
+    return f"{where} marked layer would read {one.marked_would_read:,} {unread}, the lenient one {lenient}."
+
+
+def caution(found: Sequence[metric_pb2.Unread], tasks: int) -> str:
+    """ "" without any. `tasks` is the job's number of tasks."""
+    return "; ".join(_said(found, tasks))
+
+
+def _said(found: Sequence[metric_pb2.Unread], tasks: int) -> Iterator[str]:
+    for field, most, became in (
+        ("unparsed", UNPARSED_SHARE, "could not be read"),
+        ("cut", CUT_SHARE, "were cut at a token limit"),
+    ):
+        shares = sorted(((getattr(one, field), one.title) for one in found), key=lambda share: -share[0])
+        over = [(share, title) for share, title in shares if share > most]
+        if over and tasks == 1:
+            yield f"{over[0][0]:.1%} of the answers {became}"
+        elif over:
+            named = ", ".join(f"{title} {share:.1%}" for share, title in over[:_NAMED])
+            further = len(over) - _NAMED
+            more = (
+                f", and of {further} more {'task' if further == 1 else 'tasks'} above {most:.0%}" if further > 0 else ""
+            )
+            yield f"answers {became}: {named}{more}"

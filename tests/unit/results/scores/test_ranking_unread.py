@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.results.scores.unread import add_offer, caution, unread
+from services.results.scores.ranking import add_offer, caution, unread
 from services.results.storage.database import Connection
 from tests.unit.results.boards.ranked import board, ranks
 from tests.unit.results.builders import job, plan, run
