@@ -83,7 +83,7 @@ def _runs(outcome: Outcome) -> Iterator[str]:
         elif run.result.caution:
             yield f"{label}: {run.result.caution}. They count as wrong; its rank range allows for them."
         if run.job.baseline:
-            yield f"{label} is a bundled baseline: it is shown for orientation and not tested."
+            yield f"{label} is a bundled baseline: its differences are not corrected for several tests."
         if len(run.result.served_models) > 1:
             yield f"The version of {label} changed while it ran: {listed(list(run.result.served_models))} answered."
 
