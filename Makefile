@@ -11,6 +11,8 @@ PART ?= 0/1
 UV := $(shell command -v uv 2>/dev/null)
 PROTOS := $(wildcard protos/touchstone/v1/*.proto)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Where bytecode may not be kept, every process that a test starts would compile its modules again.
+export PYTHONDONTWRITEBYTECODE :=
 # Quiet about where packages come from; errors still show.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 

@@ -12,7 +12,7 @@ from statistics import mean
 
 import pytest
 
-from tests.unit.test_structure import ROOT, module_file, relative, sources, tree
+from tests.unit.test_structure import ROOT, module_file, nodes, relative, sources
 
 HOUSES = (
     "services/results",
@@ -44,7 +44,7 @@ def room(path: str) -> str:
 
 def imported(path: Path) -> Iterator[Path]:
     """The files of ours that a file imports: of `from package import module` the module's alone."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names = [(alias.name, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

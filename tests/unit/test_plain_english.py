@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_structure import ROOT, relative, sources, tree
+from tests.unit.test_structure import ROOT, nodes, relative, sources
 
 MOST_WORDS = 30
 GUIDES = sorted(
@@ -87,12 +87,12 @@ def test_no_sentence_of_the_readme_is_longer_than_thirty_words() -> None:
 @cache
 def texts(path: Path) -> str:
     """What a module says to users: its texts, without documentation. Values in a text count as 0."""
-    documentation = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
+    documentation = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
     said = [
         str(node.value)
         if isinstance(node, ast.Constant)
         else "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in node.values)
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in documentation
     ]
     return "\n".join(said)
@@ -103,7 +103,7 @@ def documentation(path: Path) -> str:
     """The documentation and the comments of a module, each on one line, without what is quoted as code."""
     documented = [
         node.value.value
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     ]
     comments = "\n".join(

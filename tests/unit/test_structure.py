@@ -79,29 +79,43 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def imports(path: Path, *, for_types: bool = True) -> Iterator[str]:
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file's tree, which most rules go through."""
+    return tuple(ast.walk(tree(path)))
+
+
+@cache
+def containers(path: Path) -> tuple[ast.Dict | ast.List | ast.Set | ast.Tuple, ...]:
+    return tuple(node for node in nodes(path) if isinstance(node, ast.Dict | ast.List | ast.Set | ast.Tuple))
+
+
+@cache
+def imports(path: Path, *, for_types: bool = True) -> tuple[str, ...]:
     """Every module that a file may import, as dotted names; of `from a import b` both a and a.b.
 
     `for_types=False` leaves out what stands under `if TYPE_CHECKING`, which never runs.
     """
     unused = {
         id(inner)
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if not for_types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
-    for node in ast.walk(tree(path)):
+    found: list[str] = []
+    for node in nodes(path):
         if id(node) in unused:
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{relative(path)} has a relative import"
             assert node.module
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(found)
 
 
+@cache
 def module_file(name: str) -> Path | None:
     """The file of a module of ours."""
     for root in (ROOT, ROOT / "client"):
@@ -206,12 +220,12 @@ def test_only_the_contract_names_nats_subjects() -> None:
     def texts(path: Path) -> Iterator[str]:
         documentation = {
             id(node.body[0].value)
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             and node.body
             and isinstance(node.body[0], ast.Expr)
         }
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
                 yield node.value
             elif isinstance(node, ast.JoinedStr):
@@ -325,7 +339,7 @@ def maps_an_enum(node: ast.AST) -> bool:
 
 def test_only_one_folder_has_words_for_enums() -> None:
     found = {
-        relative(path): [ast.unparse(node)[:80] for node in ast.walk(tree(path)) if maps_an_enum(node)]
+        relative(path): [ast.unparse(node)[:80] for node in nodes(path) if maps_an_enum(node)]
         for folder in ("services", "client", "web")
         for path in sources(folder)
     }
@@ -400,7 +414,7 @@ def declares_again(node: ast.AST) -> list[str]:
 
 def test_a_field_of_a_job_is_declared_once() -> None:
     found = {
-        relative(path): [again for node in ast.walk(tree(path)) for again in declares_again(node)]
+        relative(path): [again for node in nodes(path) for again in declares_again(node)]
         for path in sources("services") + sources("client")
         if relative(path).startswith(MAKE_JOBS + MAKE_ARGUMENTS)
     }
@@ -412,9 +426,7 @@ def test_a_field_of_a_job_is_declared_once() -> None:
 def test_a_field_of_a_job_is_described_once() -> None:
     words = {text for field in JOB_FIELDS.values() for text in (field.about, field.help)}
     found = {
-        relative(path): [
-            node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and node.value in words
-        ]
+        relative(path): [node.value for node in nodes(path) if isinstance(node, ast.Constant) and node.value in words]
         for path in sources("services") + sources("client")
     }
 
@@ -429,7 +441,7 @@ def test_a_field_of_a_job_is_described_once() -> None:
 def test_parameters_are_listed_once(names: set[str]) -> None:
     """Providers have the names of protocols. Elsewhere, what is about one or two parameters names those."""
     found = {
-        relative(path): max(len(names & {*map(str, constants(node))}) for node in ast.walk(tree(path)))
+        relative(path): max((len(names & {*map(str, constants(node))}) for node in containers(path)), default=0)
         for path in sources("services") + sources("client")
         if not relative(path).startswith("services/evaluator/providers/")
     }

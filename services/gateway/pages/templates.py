@@ -6,7 +6,7 @@ Templates address static files with a hash of their content, so that browsers ma
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -60,8 +60,9 @@ def _digest(path: Path, _changed: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
+@cache
 def environment() -> Environment:
-    """Templates of `web/templates`. Nothing in them is marked safe except the output of `charts`."""
+    """Templates of `web/templates`, compiled once. Nothing in them is marked safe except the output of `charts`."""
     env = Environment(
         loader=FileSystemLoader(ROOT / "templates"),
         autoescape=True,
