@@ -39,6 +39,7 @@ def create_app(context: Context) -> Starlette:
         ],
         middleware=[
             Middleware(middleware.SecurityHeaders),
+            Middleware(middleware.Compression),
             Middleware(middleware.Errors, answer=_answer),
             Middleware(middleware.BodyLimit),
             Middleware(middleware.Access),

@@ -43,6 +43,14 @@ def status_of(state: job_pb2.Job.State) -> str:
     return _STATUS.get(state, "unknown")
 
 
+def stage_of(job: job_pb2.Job) -> str:
+    """The status of a job in a word. "scoring" instead of "running" once all of its items are done: such a job computes
+    its metrics, and soon holds no slot."""
+    progress = job.progress
+    done = job.state == job_pb2.Job.STATE_RUNNING and 0 < progress.items_total <= progress.items_done
+    return "scoring" if done or job.state == job_pb2.Job.STATE_FINALIZING else status_of(job.state)
+
+
 def states_of(status: str) -> list[job_pb2.Job.State]:
     """The states behind a word of STATUSES."""
     return [state for state, word in _STATUS.items() if word == status and state != job_pb2.Job.STATE_UNSPECIFIED]

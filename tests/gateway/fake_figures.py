@@ -23,7 +23,8 @@ def list_jobs(
     found = [
         job
         for job in world.jobs.values()
-        if request.model in ("", job.spec.model)
+        if job.job_id not in world.unstored
+        and request.model in ("", job.spec.model)
         and request.suite in ("", suite_of(job.spec))
         and (not request.datasets or job.spec.HasField("dataset"))
         and request.owner in ("", job.owner)

@@ -60,6 +60,8 @@ class World:
     dataset_requests: dict[str, tuple[Any, str]] = field(default_factory=dict)
     stale: dict[str, job_pb2.Job] = field(default_factory=dict)
     """Jobs as the results service knows them, where that is not as they are."""
+    unstored: set[str] = field(default_factory=set)
+    """Jobs of which the results service does not know yet."""
     rows: dict[str, list[dataset_pb2.DatasetRow]] = field(default_factory=dict)
     options: list[dataset_pb2.DatasetOptions] = field(default_factory=list)
     upload_gate: asyncio.Event = field(default_factory=asyncio.Event)

@@ -69,6 +69,18 @@ async def test_every_answer_carries_the_security_headers(gateway: Running) -> No
         assert "referrer-policy" in headers
 
 
+async def test_texts_are_compressed_except_for_pages_of_other_sites(gateway: Running) -> None:
+    for path in ("/run", "/static/app.css", "/static/app.js", "/openapi.json"):
+        answer = await gateway.client.get(path)
+        sent = int(answer.headers["Content-Length"])
+        assert (answer.headers["Content-Encoding"], sent < len(answer.content) / 2) == ("gzip", True), path
+    for site, coding in (("same-origin", "gzip"), ("none", "gzip"), ("same-site", None), ("cross-site", None)):
+        answer = await gateway.client.get("/run", headers={"Sec-Fetch-Site": site})
+        assert (answer.status_code, answer.headers.get("Content-Encoding")) == (200, coding), site
+    answer = await gateway.client.get("/run", headers={"Accept-Encoding": "identity"})
+    assert "Content-Encoding" not in answer.headers
+
+
 async def test_the_101st_request_in_a_minute_is_429_per_user_and_pages_do_not_count() -> None:
     async with running(settings=Settings(requests_per_minute=100)) as gateway:
         for _ in range(5):

@@ -186,3 +186,31 @@ async def test_an_unknown_endpoint_is_refused_on_an_empty_leaderboard(gateway: R
         "Unknown endpoint 'nope'. Endpoints here: gemini"
         in (await get(gateway, "/leaderboard?endpoint=nope", 400))["detail"]
     )
+
+
+async def test_lists_show_jobs_as_the_scheduler_has_them(gateway: Running) -> None:
+    world = gateway.world
+    ended, scoring, changed, accepted = (
+        world.start(world.add(spec(model, "demo"), "local").job_id)
+        for model in ("qwen2.5:7b", "phi4-mini", "gemma3:4b", "qwen2.5:7b")
+    )
+    for job in (ended, changed):
+        world.stale[job.job_id] = type(job).FromString(job.SerializeToString())
+    world.unstored.add(accepted.job_id)
+    world.finish(ended.job_id)
+    world.advance(changed.job_id, 160)
+    world.advance(scoring.job_id, 1600)
+    expected = {ended.job_id: "completed", scoring.job_id: "running", changed.job_id: "running"}
+    expected[accepted.job_id] = "running"
+    for path, name in (("/results", "results"), ("/history", "history")):
+        listed = await get(gateway, path)
+        assert {row["job_id"]: row["status"] for row in listed[name]} == expected
+    assert (await get(gateway, "/results?limit=3"))["total"] == 3, "a full page has no room for another job"
+    running = await get(gateway, "/results?status=running")
+    assert {row["job_id"] for row in running["results"]} == expected.keys() - {ended.job_id}
+    for address in ("/jobs", "/overview"):
+        page = (await gateway.client.get(address, headers={"Accept": "text/html"})).text
+        for job in (ended, scoring, changed, accepted):
+            assert f"/jobs/{job.job_id}" in page
+        assert page.count("</i>running</span>") == 2
+        assert page.count("</i>scoring</span>") == 1

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,6 +32,8 @@ _OPEN_PATHS = ("/healthz", "/readyz")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MAX_BODY_BYTES = 1024 * 1024
 MAX_BODY_S = 60.0
+_LEAST_BYTES, _LEVEL = 1024, 6
+_NOT_TEXTS = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/vnd.apache.parquet")
 _LARGER = {CHAT_CALL: MOST_CALL_BYTES, RESPONSE_CALL: MOST_CALL_BYTES}
 """Bodies that may hold images."""
 
@@ -70,6 +73,20 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(scope, receive, with_headers)
+
+
+class Compression:
+    """Sends texts with gzip, but not to a page of another site. Such a page could put a guess into the address, and the
+    length of the answer would tell how much of a form's token it guessed."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.compressed = GZipMiddleware(app, _LEAST_BYTES, _LEVEL, exclude_content_types=_NOT_TEXTS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        site = Headers(scope=scope).get("sec-fetch-site") if scope["type"] == "http" else None
+        app = self.app if site in ("cross-site", "same-site") else self.compressed
+        await app(scope, receive, send)
 
 
 class Errors:

@@ -25,7 +25,7 @@ from services.gateway.reads.datasets import what_stays
 from services.gateway.reads.jobs import total_seconds
 from services.words.enums import reading_name
 from services.words.job_options import ALL
-from services.words.jobs import is_finished, is_rescore, status_of
+from services.words.jobs import is_finished, is_rescore, stage_of, status_of
 from services.words.sampling import PARAMETERS
 from services.words.scorers import MOST_FURTHER, OPTIONS, SCORERS
 from touchstone.v1 import endpoint_pb2, job_pb2
@@ -97,6 +97,7 @@ def environment() -> Environment:
         charts=charts,
         fmt=formatting,
         status_of=lambda job: status_of(job.state),
+        stage_of=stage_of,
         work_of=work_of,
         dataset_of=dataset_of,
         readings=formatting.READINGS,

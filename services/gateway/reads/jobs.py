@@ -10,7 +10,7 @@ import contextlib
 import math
 import re
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -145,6 +145,46 @@ def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb
         for field in ("provider_batch", "budget_usd", "time_limit_s"):
             spec.ClearField(field)
     return spec
+
+
+async def current(
+    backend: Backend,
+    request: results_service_pb2.ResultsServiceListJobsRequest,
+    stored: Sequence[job_pb2.Job],
+    caller: rpc.Identity,
+    room: int,
+) -> tuple[list[job_pb2.Job], int]:
+    """The jobs of a stored list as they are now, newest first, and how many of them are not stored yet: at most `room`.
+
+    The results service learns of a change a moment after the scheduler. `request` chose the list; jobs that no longer
+    fit it are left out. While the scheduler is silent, the stored list is the answer.
+    """
+    try:
+        # Asked after the list was read: an unfinished job that is not in the queue then has ended.
+        answer = await backend.ask(backend.scheduler.GetQueue, scheduler_service_pb2.GetQueueRequest(), caller)
+        queued = (*answer.queue.running, *answer.queue.scoring, *answer.queue.pending)
+        now = {job.job_id: job for job in queued if job.job_id}
+        ended = [job.job_id for job in stored if not is_finished(job) and job.job_id not in now]
+        now |= {job.job_id: job for job in await asyncio.gather(*(find(backend, one, caller) for one in ended))}
+    except TouchstoneError:
+        return list(stored), 0
+    known = [now.pop(job.job_id, job) for job in stored]
+    fresh = [job for job in now.values() if _fits(job, request)][:room]
+    found = [job for job in known if _fits(job, request)] + fresh
+    return sorted(found, key=lambda job: -job.created_at.ToNanoseconds()), len(fresh)
+
+
+def _fits(job: job_pb2.Job, request: results_service_pb2.ResultsServiceListJobsRequest) -> bool:
+    """Whether the results service would list the job."""
+    return (
+        request.model in ("", job.spec.model)
+        and request.suite in ("", suite_of(job.spec))
+        and (not request.states or job.state in request.states)
+        and request.owner in ("", job.owner)
+        and request.project_id in (0, job.spec.project_id)
+        and request.model_query.lower() in job.spec.model.lower()
+        and request.created_after.ToNanoseconds() <= job.created_at.ToNanoseconds()
+    )
 
 
 _LOOK_AROUND = 100

@@ -61,3 +61,16 @@ def test_without_a_mode_answers_are_generated_and_a_number_that_is_none_is_refus
     assert jobs.asked_mode(suite_pb2.MODE_LOGLIKELIHOOD) == suite_pb2.MODE_LOGLIKELIHOOD
     with pytest.raises(InvalidRequestError, match="mode"):
         jobs.asked_mode(99)
+
+
+def test_a_job_whose_items_are_done_is_scoring() -> None:
+    job = Job(state=Job.STATE_RUNNING)
+    assert jobs.stage_of(job) == "running", "nothing is planned yet"
+    job.progress.items_total, job.progress.items_done = 8, 7
+    assert jobs.stage_of(job) == "running"
+    job.progress.items_done = 8
+    assert jobs.stage_of(job) == "scoring"
+    job.state = Job.STATE_FINALIZING
+    assert (jobs.stage_of(job), jobs.status_of(job.state)) == ("scoring", "running")
+    job.state = Job.STATE_COMPLETED
+    assert jobs.stage_of(job) == "completed"

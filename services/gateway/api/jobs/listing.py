@@ -55,7 +55,8 @@ def listing(call: Call) -> results_service_pb2.ResultsServiceListJobsRequest:
 async def _pages(
     call: Call, request: results_service_pb2.ResultsServiceListJobsRequest, token: str
 ) -> results_service_pb2.ResultsServiceListJobsResponse:
-    """Up to `limit` jobs from the list's `token` on, newest first. Raises InvalidRequestError for an unknown suite."""
+    """Up to `limit` jobs from the list's `token` on, newest first, as they are now. Raises InvalidRequestError for an
+    unknown suite."""
     request.page_token = token
     found = results_service_pb2.ResultsServiceListJobsResponse()
     left = call.query["limit"]
@@ -69,6 +70,11 @@ async def _pages(
         if left <= 0 or not answer.jobs or not answer.next_page_token:
             break
         request.page_token = answer.next_page_token
+    room = 0 if token else left
+    listed, fresh = await jobs.current(call.ctx.backend, request, found.jobs, call.caller, room)
+    del found.jobs[:]
+    found.jobs.extend(listed)
+    found.total_size += fresh
     return found
 
 

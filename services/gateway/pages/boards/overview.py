@@ -29,7 +29,7 @@ from services.gateway.reads import jobs
 from services.gateway.reads.questions import require_known
 from services.gateway.reads.values import is_bounded
 from services.words.enums import mode_name
-from services.words.jobs import is_finished, status_of, suite_of
+from services.words.jobs import status_of, suite_of
 from touchstone.v1 import evaluator_pb2, job_pb2, queue_pb2, results_service_pb2, suite_pb2
 
 LEAST_DAYS, MOST_DAYS, USUAL_DAYS = 1, 90, 30
@@ -78,7 +78,8 @@ class Figures:
     """What the services answer. `charted` is the suite of the trends: scores of several suites have no common axis."""
 
     overview: results_service_pb2.GetOverviewResponse
-    listed: results_service_pb2.ResultsServiceListJobsResponse
+    listed: Sequence[job_pb2.Job]
+    scores: Sequence[results_service_pb2.JobScores]
     charted: str
     mode: suite_pb2.Mode
     trends: Sequence[results_service_pb2.Trend]
@@ -130,7 +131,7 @@ async def export(request: Request) -> Response:
     figures, view = await _asked(request, view)
     if view.problem or figures is None:
         raise InvalidRequestError(view.problem)
-    rows = [exported(row) for row in _rows(view, figures)]
+    rows = [exported(row) for row in job_rows(figures.listed, figures.scores)]
     if request.query_params.get("format") == "json":
         return JSONResponse(
             {"suite": view.suite, "metric": view.metric, "days": view.days, **_cards(figures), "jobs": rows},
@@ -177,9 +178,11 @@ async def _asked(request: Request, view: View) -> tuple[Figures | None, View]:
             await require_known(ctx.catalogue, view.suite, view.metric)
     except InvalidRequestError as error:
         return None, View(view.suite, view.metric, view.days, error.message)
+    recent, fresh = await jobs.current(ctx.backend, listing, listed.jobs, caller, RECENT)
+    found.total_jobs += fresh
     means = found.means[0] if found.means else results_service_pb2.OverviewMean(suite=view.suite)
     trends = await _trends(request, view, means) if means.suite else []
-    return Figures(found, listed, means.suite, means.mode, trends, queue, evaluators), view
+    return Figures(found, recent[:RECENT], listed.scores, means.suite, means.mode, trends, queue, evaluators), view
 
 
 async def _trends(
@@ -228,7 +231,7 @@ def _choices(view: View, offer: Offer) -> dict[str, Any]:
 
 def _shown(view: View, figures: Figures, offer: Offer) -> dict[str, Any]:
     """What the panels are drawn from."""
-    rows = _rows(view, figures)
+    rows = job_rows(figures.listed, figures.scores)
     shown = [(row.job.spec.endpoint, row.job.spec.model) for row in rows if not row.job.baseline]
     shown += [(trend.endpoint, trend.model) for trend in figures.trends if not trend.baseline]
     slots = palette.assign(offer.keys, shown)
@@ -250,20 +253,6 @@ def _shown(view: View, figures: Figures, offer: Offer) -> dict[str, Any]:
         "latest_row": next((row for row in rows if latest and row.job.job_id == latest.job_id), None),
         "waiting": [(job, starts(job.progress)) for job in (figures.queue.pending[:_WAITING] if figures.queue else ())],
     }
-
-
-def _rows(view: View, figures: Figures) -> list[JobRow]:
-    """One per job, newest first. Live jobs have the scheduler's figures, and are there from the moment they are
-    accepted."""
-    live: dict[str, job_pb2.Job] = {}
-    if figures.queue:
-        held = (*figures.queue.running, *figures.queue.scoring, *figures.queue.pending)
-        live = {job.job_id: job for job in held}
-    found = [live.pop(job.job_id, job) if not is_finished(job) else job for job in figures.listed.jobs]
-    known = {job.job_id for job in found}
-    found += [job for job in live.values() if job.job_id not in known and view.suite in ("", suite_of(job.spec))]
-    found.sort(key=lambda job: -job.created_at.ToNanoseconds())
-    return job_rows(found[:RECENT], figures.listed.scores)
 
 
 def _cards(figures: Figures) -> dict[str, Any]:

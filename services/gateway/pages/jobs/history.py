@@ -19,7 +19,7 @@ from services.gateway.pages.display.work_words import scorer_name
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
 from services.words.enums import reading_name
-from services.words.jobs import STATUSES, is_finished, is_rescore, states_of, status_of, suite_of
+from services.words.jobs import STATUSES, is_finished, is_rescore, states_of
 from touchstone.v1 import call_pb2, job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
 
 
@@ -132,14 +132,6 @@ class Filters:
         asked |= {"model_name": self.model, "query": self.query}
         return "/api/v1/benchmarking/export?" + urlencode({name: value for name, value in asked.items() if value})
 
-    def fit(self, job: job_pb2.Job) -> bool:
-        return (
-            self.status in ("", status_of(job.state))
-            and self.suite in ("", suite_of(job.spec))
-            and self.model in ("", job.spec.model)
-            and self.query.lower() in job.spec.model.lower()
-        )
-
 
 async def history(request: Request) -> Response:
     """A filtered page of jobs. Live ones show the scheduler's figures, which are newer than the stored ones."""
@@ -157,13 +149,8 @@ async def history(request: Request) -> Response:
         model_query=chosen.query,
         with_scores=True,
     )
-    answer, live = await asyncio.gather(ctx.backend.ask(ctx.backend.results.ListJobs, call, caller), _live(request))
-    found = [live.pop(job.job_id, job) for job in answer.jobs]
-    if not after:
-        # A job queued a moment ago may not be stored yet.
-        found = [job for job in live.values() if not is_finished(job) and chosen.fit(job)] + found
-    found = [job for job in found if not status or status_of(job.state) == status]
-    found.sort(key=lambda job: -job.created_at.ToNanoseconds())
+    answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
+    found, fresh = await jobs.current(ctx.backend, call, answer.jobs, caller, 0 if after else PAGE_SIZE)
     try:
         suites, keys = [s.suite for s in await ctx.catalogue.suites()], await ctx.catalogue.model_keys()
     except TouchstoneError:
@@ -174,7 +161,7 @@ async def history(request: Request) -> Response:
         offered.append((chosen.suite, names.get(chosen.suite) or chosen.suite))
     values = {
         "rows": job_rows(found, answer.scores),
-        "total": answer.total_size,
+        "total": answer.total_size + fresh,
         "chosen": chosen,
         "statuses": STATUSES,
         "suites": sorted(offered, key=lambda one: one[1]),
@@ -201,17 +188,6 @@ async def _usage(request: Request) -> Sequence[call_pb2.CallUsage]:
     except TouchstoneError:
         return ()
     return answer.usage
-
-
-async def _live(request: Request) -> dict[str, job_pb2.Job]:
-    """The scheduler's jobs by id, newest first; none while it is silent."""
-    ctx, caller = context.of(request), context.identity(request)
-    call = scheduler_service_pb2.ListJobsRequest(page_size=100)
-    try:
-        answer = await ctx.backend.ask(ctx.backend.scheduler.ListJobs, call, caller)
-    except TouchstoneError:
-        return {}
-    return {job.job_id: job for job in answer.jobs}
 
 
 async def jump(request: Request) -> Response:
