@@ -1,4 +1,4 @@
-"""The application: routes and middleware around a `Context`.
+"""The application: routes and middleware around a `Context`, and errors as JSON or as a page.
 
 `GET /healthz`: the process lives. `GET /readyz`: it can serve, as both services answer.
 """
@@ -9,21 +9,33 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from services.errors import TouchstoneError
+from services.errors import AwayError, NoRoomError, TouchstoneError, UnauthenticatedError
 from services.gateway import context
 from services.gateway.access.auth import ClosedAccess
 from services.gateway.api import routes as api
 from services.gateway.context import Context
 from services.gateway.http import middleware
-from services.gateway.http.responses import JSONResponse, json_error
+from services.gateway.http.responses import JSONResponse, headers_of, json_error, sentence_of, status_of
 from services.gateway.openai import routes as openai
 from services.gateway.openai.errors import openai_error
 from services.gateway.pages import routes as pages
-from services.gateway.pages.layout.failure import page_error
+from services.gateway.pages.layout.login import login_address
+from services.gateway.pages.layout.shell import render
 from services.gateway.pages.templates import Static
+
+AGAIN_S = 5
+"""A page that only waits for a service or for room is read again after this time."""
+_TITLES = {
+    403: "Not allowed",
+    404: "Not found",
+    409: "Not possible now",
+    413: "Too large",
+    429: "Too many",
+    503: "A service does not answer",
+}
 
 
 def create_app(context: Context) -> Starlette:
@@ -62,7 +74,24 @@ async def _answer(connection: HTTPConnection, error: Exception) -> Response:
     wants_page = "text/html" in connection.headers.get("accept", "") and "hx-request" not in connection.headers
     if connection.scope["path"].startswith(middleware.API) or not wants_page:
         return json_error(error)
-    return await page_error(connection, error)
+    return await _page_error(connection, error)
+
+
+async def _page_error(connection: HTTPConnection, error: Exception) -> Response:
+    """The error as a page; without a session, the way to sign in."""
+    if isinstance(error, UnauthenticatedError) and context.of(connection).access.sessions is not None:
+        return RedirectResponse(login_address(connection), 303)
+    status = status_of(error)
+    sentence = sentence_of(error)
+    if status == 404 and sentence == "Not Found":
+        sentence = "Page not found. The sidebar lists all pages."
+    no_room = isinstance(error, NoRoomError)
+    title = "No room on the disk" if no_room else _TITLES.get(status, "Something went wrong")
+    passing = isinstance(error, AwayError | NoRoomError) and connection.scope["method"] == "GET"
+    values = {"title": title, "sentence": sentence, "no_room": no_room, "again_s": AGAIN_S if passing else 0}
+    response = await render(connection, "error.html", "", values, status)
+    response.headers.update(headers_of(error))
+    return response
 
 
 async def healthz(request: Request) -> JSONResponse:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
 from google.protobuf.message import Message
 
+from services import further_fields
 from services.words.enums import MODES, PRIORITIES, READINGS
 from services.words.fields import (
     DOLLARS,
@@ -20,6 +23,8 @@ from services.words.fields import (
     TextTable,
     declared,
 )
+from services.words.sampling import PARAMETERS
+from services.words.scorers import OPTIONS, options_of
 from touchstone.v1 import job_pb2, scoring_pb2
 
 MOST_SHOTS, MOST_REPEATS, MOST_BUDGET_USD = 100, 64, 1_000_000_000
@@ -192,3 +197,58 @@ def place_of(spec: job_pb2.JobSpec, field: Field) -> tuple[Message, str]:
     place = spec.WhichOneof("work") if field.place == "work" else field.place
     part: Message = getattr(spec, place) if place else spec
     return part, ".".join(filter(None, ("spec", place, field.name)))
+
+
+def command_of(spec: job_pb2.JobSpec) -> str:
+    """The shell command that queues a job with this specification. Empty for a job over other jobs' answers or
+    imported ones, which asks no model. The webhook is not part: it was requested for that one job."""
+    if spec.reuse.job_id or spec.reuse.import_id:
+        return ""
+    fields = SUITE if spec.HasField("suite") else DATASET
+    words = ["touchstone", "run"]
+    words += ["--suite", spec.suite.suite] if spec.HasField("suite") else ["--dataset", spec.dataset.dataset_id]
+    words += ["--endpoint", spec.endpoint, "--model", spec.model]
+    for name, field in fields.items():
+        if name not in ("sampling", "webhook_url", "scoring", "further"):
+            part, _ = place_of(spec, field)
+            words += _arguments(field, getattr(part, name))
+    if spec.HasField("dataset"):
+        words += _scorers(spec.dataset)
+    for name, parameter in PARAMETERS.items():
+        if spec.sampling.HasField(name):
+            words += [parameter.flags[0], str(getattr(spec.sampling, name))]
+    if custom := further_fields.fields(spec.sampling):
+        words += ["--custom-config", json.dumps(custom, ensure_ascii=False)]
+    return shlex.join(words)
+
+
+def _arguments(field: Field, value: Any) -> Iterator[str]:
+    """The field on the command line; nothing for an empty value."""
+    if not value:
+        return
+    flag = field.flags[0]
+    if isinstance(field, Switch):
+        yield flag
+    elif isinstance(field, TextTable):
+        for name in sorted(value):
+            yield from (flag, f"{name}={value[name]}")
+    elif isinstance(field, TextList):
+        yield from (flag, ",".join(value))
+    elif isinstance(field, Choice):
+        word = next((word for word, known in field.words.items() if known == value), "")
+        if word != field.default:
+            yield from (flag, word)
+    else:
+        yield from (flag, str(value))
+
+
+def _scorers(work: job_pb2.DatasetWork) -> Iterator[str]:
+    """How the rows of a dataset are scored: the first scorer by its own flags, further ones as JSON."""
+    for name, value in options_of(work.scoring).items():
+        if name == "tolerance" and work.scoring.tolerance_is_relative:
+            yield from (OPTIONS[name].flags[0], f"{100 * work.scoring.tolerance:.12g}%")
+        elif name != "tolerance_is_relative":
+            text = ",".join(value) if isinstance(value, list) else str(value)
+            yield from (OPTIONS[name].flags[0], text)
+    for one in work.further:
+        yield from (ALL["further"].flags[0], json.dumps(options_of(one), ensure_ascii=False))

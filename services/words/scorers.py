@@ -139,6 +139,20 @@ def scoring_of(options: Mapping[str, Any]) -> scoring_pb2.Scoring:
     return scoring_pb2.Scoring(**given)
 
 
+def options_of(scoring: scoring_pb2.Scoring) -> dict[str, Any]:
+    """The options that are set, as `scoring_of` takes them."""
+    found: dict[str, Any] = {}
+    for name, field in OPTIONS.items():
+        value = getattr(scoring, name)
+        if isinstance(field, Choice) and name != "scorer":
+            value = next((word for word, known in field.words.items() if known == value), "")
+        elif isinstance(field, TextList):
+            value = list(value)
+        if value:
+            found[name] = value
+    return found
+
+
 def problem(scoring: scoring_pb2.Scoring, plugged: Collection[str] = ()) -> tuple[str, str]:
     """(option, sentence) for the first option that is out of its range; empty when none is. `plugged` are the scorers
     of plug-ins that running evaluators have. `services.patterns` checks the pattern itself."""

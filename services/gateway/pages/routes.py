@@ -18,6 +18,7 @@ from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import job_page, mark, retry, stop
 from services.gateway.pages.layout.login import login, logout
 from services.gateway.pages.operations import queue
+from services.gateway.pages.reports import comparison_report, job_report
 from services.gateway.pages.runs.page import baselines, run_page, start
 from services.gateway.pages.runs.reuse import again, rerun, rescore
 
@@ -38,6 +39,7 @@ routes = [
     Route("/jobs/{job_id}", job_page),
     Route("/jobs/{job_id}/events", events),
     Route("/jobs/{job_id}/log", log_page),
+    Route("/jobs/{job_id}/report.html", job_report),
     Route("/jobs/{job_id}/mark", mark, methods=["POST"]),
     Route("/jobs/{job_id}/stop", stop, methods=["POST"]),
     Route("/jobs/{job_id}/retry", retry, methods=["POST"]),
@@ -48,6 +50,7 @@ routes = [
     Route("/jobs/{job_id}/items/{task}/{item:int}", item),
     Route("/jobs/{job_id}/items/{task}/{item:int}/annotation", annotate, methods=["POST"]),
     Route("/compare", compare),
+    Route("/compare/report.html", comparison_report),
     Route("/side-by-side", side_by_side),
     Route("/datasets", datasets.index),
     Route(UPLOAD_PAGE, datasets.upload, methods=["POST"]),

@@ -84,6 +84,7 @@ def environment() -> Environment:
         clock=formatting.clock,
         short_id=jobs.short_id,
         stamp=formatting.stamp,
+        date_time=formatting.date_time,
         ago=formatting.ago,
         size=formatting.size,
         gigabytes=formatting.gigabytes,

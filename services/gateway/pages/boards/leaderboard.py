@@ -25,6 +25,7 @@ from services.gateway.pages.boards.table import (
     place_words,
     task_width,
 )
+from services.gateway.pages.compare.view import report_of
 from services.gateway.pages.display import palette
 from services.gateway.pages.display.charts import Axis
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
@@ -224,6 +225,7 @@ def _shown(view: View, board: results_service_pb2.GetLeaderboardResponse, offer:
         "reasons": {e.job_id: unranked_word(e) for e in rows.unranked},
         "unread": {e.job_id: unread_word(e) for e in rows.scored},
         "apart": distinctions(board.entries),
+        "report_address": report_of([e.job_id for e in rows.ranked]),
         "places": {e.job_id: place_words(e) for e in rows.ranked if e.rank_low},
         "end_of_top": end_of_top(rows.ranked),
         "costs": any(e.HasField("cost_usd") for e in board.entries),

@@ -49,7 +49,7 @@ async def compare(request: Request) -> Response:
             # Ticked boxes come one by one.
             return RedirectResponse(view.address, 303)
         if len(view.job_ids) >= LEAST and not view.choosing:
-            return await _compared(request, view)
+            return await render(request, "compare/index.html", "compare", await compared(request, view))
     except (InvalidRequestError, NotFoundError) as error:
         status = 404 if isinstance(error, NotFoundError) else 400
         try:
@@ -60,7 +60,9 @@ async def compare(request: Request) -> Response:
     return await _chooser(request, view)
 
 
-async def _compared(request: Request, view: View) -> Response:
+async def compared(request: Request, view: View) -> dict[str, Any]:
+    """What the page and the report of two runs or more are drawn from. Raises InvalidRequestError and NotFoundError for
+    runs that cannot be compared."""
     ctx, caller = context.of(request), context.identity(request)
     call = comparison_pb2.CompareRequest(subjects=view.job_ids, baseline=view.baseline, margin=view.margin)
     pair = view.job_ids if len(view.job_ids) == LEAST else ()
@@ -76,7 +78,7 @@ async def _compared(request: Request, view: View) -> Response:
         rows = await _rows(request, [focus, view.reference])
     figures = figures_of(view, Known(found, known_jobs, results, keys, rows))
     one = next(iter(known_jobs.values()), None)
-    values = {
+    return {
         "view": view,
         "found": found,
         "figures": figures,
@@ -84,8 +86,10 @@ async def _compared(request: Request, view: View) -> Response:
         "published": max((job.published_items for job in known_jobs.values()), default=0),
         "margins": _margins(view.margin),
         "most": MOST,
+        "known_jobs": known_jobs,
+        "results": results,
+        "in_report": False,
     }
-    return await render(request, "compare/index.html", "compare", values)
 
 
 def _margins(chosen: float) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
@@ -89,12 +90,25 @@ class View:
         """The list to add a run from."""
         return replace(self, choosing=True).address
 
+    @property
+    def report(self) -> str:
+        """The comparison as one HTML file."""
+        path, question, query = replace(self, choosing=False).address.partition("?")
+        return f"{path}/report.html{question}{query}"
+
     def export(self, form: str) -> str:
         """The comparison as a file."""
         asked = {"job_ids": ",".join(self.job_ids), "baseline": self.baseline, "margin": f"{self.margin:g}"}
         asked |= {"format": form}
         kept = {name: value for name, value in asked.items() if value}
         return f"/api/v1/benchmarking/compare?{urlencode(kept, safe=',')}"
+
+
+def report_of(job_ids: Sequence[str]) -> str:
+    """The report of the first runs against each other, or of a single one; empty without any."""
+    if len(job_ids) < LEAST:
+        return f"/jobs/{job_ids[0]}/report.html" if job_ids else ""
+    return View(tuple(job_ids[:MOST])).report
 
 
 def _one_of(name: str, job_ids: tuple[str, ...]) -> str:

@@ -45,6 +45,15 @@ READINGS = (
     ("lenient", "lenient: also in a sentence"),
 )
 """Layers by which answers are read, as forms offer them."""
+INTERVALS = {
+    "wilson": "Wilson's interval of a share",
+    "clustered": "from clustered standard errors, as answers to one item or of one group depend on each other",
+    "t": "Student's t interval of a mean",
+    "chi-square": "the values of all tables of shares that Pearson's chi-square test does not reject at 5 %",
+    "bootstrap": "from resampled pairs of answer and reference",
+    "stratified": "percentiles of the mean of resamples, drawn task by task",
+}
+"""How an interval was made, by the method of its metric."""
 METRIC_NAMES = {
     "accuracy": "accuracy",
     "f1": "f1",
@@ -194,6 +203,12 @@ def stamp(when_: Timestamp) -> str:
     if when.year == today.year or days < 180:
         return f"{when.day} {when:%b %H:%M}"
     return f"{when.day} {when:%b %Y}"
+
+
+def date_time(when_: Timestamp) -> str:
+    """27 Nov 2026 14:04 UTC, for what is read on another day."""
+    when = moment(when_)
+    return f"{when.day} {when:%b %Y %H:%M} UTC" if when else MISSING
 
 
 def ago(stamp_: Timestamp) -> str:

@@ -174,6 +174,7 @@ def view(
         "again": _choices(job, result.outcomes),
         "new_id": uuid.uuid4().hex,
         "stored": _stored(result.outcomes),
+        "in_report": False,
     }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
+from services.words.job_options import command_of
 from tests.unit.client.command.verbs import RUN
 from tests.unit.client.fakes import JOB, Fakes, job
-from touchstone.v1 import endpoint_pb2, job_pb2, scheduler_service_pb2
+from touchstone.v1 import dataset_service_pb2, endpoint_pb2, job_pb2, scheduler_service_pb2, scoring_pb2, suite_pb2
 from touchstone_client.command import main
 
 Captured = pytest.CaptureFixture[str]
@@ -76,3 +78,56 @@ def test_a_job_that_did_not_finish_well_is_code_one(
     told.answers["WatchJob"] = [scheduler_service_pb2.WatchJobResponse(job=last)]
     assert main(["status", JOB, "--poll"]) == code
     assert said in capsys.readouterr().err
+
+
+SPECS = [
+    job_pb2.JobSpec(
+        endpoint="local",
+        model="mistral:latest",
+        mode=suite_pb2.MODE_GENERATE,
+        suite=job_pb2.SuiteWork(suite="glue", tasks=["rte", "sst2"], limit=40, shots=2, repeats=3, seed=-7),
+        sampling=job_pb2.Sampling(temperature=0.1, top_k=4, seed=42, extra_json='{"num_gpu":1,"stop":["it\'s"]}'),
+        priority=job_pb2.PRIORITY_LOW,
+        reading=scoring_pb2.READING_STRICT,
+        project_id=9,
+        time_limit_s=60,
+        stream=True,
+        budget_usd=0.07,
+        labels={"ticket": "T 1", "a": "b=c"},
+        reuse=job_pb2.Reuse(any_job=True, without_digest=True),
+    ),
+    job_pb2.JobSpec(
+        endpoint="local",
+        model="mistral:latest",
+        mode=suite_pb2.MODE_LOGLIKELIHOOD,
+        suite=job_pb2.SuiteWork(suite="lm_eval:hellaswag"),
+        sampling=job_pb2.Sampling(),
+    ),
+    job_pb2.JobSpec(
+        endpoint="local",
+        model="mistral:latest",
+        dataset=job_pb2.DatasetWork(
+            dataset_id="ds_" + "0" * 32,
+            limit=5,
+            scoring=scoring_pb2.Scoring(
+                scorer="numeric", tolerance=0.07, tolerance_is_relative=True, answer_pattern="= (.*)"
+            ),
+            further=[scoring_pb2.Scoring(scorer="choice", choices=["yes", "no"])],
+        ),
+        sampling=job_pb2.Sampling(min_p=0.25),
+        provider_batch=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=["options", "open suite", "dataset"])
+def test_the_command_of_a_job_makes_the_same_job(told: Fakes, spec: job_pb2.JobSpec) -> None:
+    told.answers["GetDataset"] = dataset_service_pb2.GetDatasetResponse()
+    program, *arguments = shlex.split(command_of(spec))
+    assert program == "touchstone"
+    assert main([*arguments, "--no-watch"]) == 0
+    assert told.specs() == [spec]
+
+
+def test_a_job_that_asked_no_model_has_no_command() -> None:
+    assert command_of(job_pb2.JobSpec(reuse=job_pb2.Reuse(job_id=JOB))) == ""
