@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from typing import Any
 
 import httpx
@@ -26,11 +27,11 @@ async def page(gateway: Running, address: str, status: int = 200, *, part: bool 
     return answer.text
 
 
-async def upload(gateway: Running, data: bytes = LINES, name: str = "rows.jsonl", **fields: str) -> httpx.Response:
+async def upload(gateway: Running, data: bytes = LINES, file_name: str = "rows.jsonl", **fields: str) -> httpx.Response:
     """As the form sends it without script: the fields, then the file."""
     parts: list[tuple[str, Any]] = [(key, (None, value)) for key, value in fields.items()]
     return await gateway.client.post(
-        "/datasets/upload", files=[*parts, ("file", (name, data))], headers=HTML, follow_redirects=False
+        "/datasets/upload", files=[*parts, ("file", (file_name, data))], headers=HTML, follow_redirects=False
     )
 
 
@@ -64,11 +65,12 @@ async def test_an_upload_without_script_leads_to_the_dataset_with_its_options(ga
 
 
 async def test_a_refused_upload_shows_its_lines_by_number_and_reason(gateway: Running) -> None:
-    answer = await upload(gateway, b'{"prompt": "a"}\nnot json\n[1]\n')
+    answer = await upload(gateway, b'{"prompt": "a"}\nnot json\n[1]\nnot json\n')
     assert answer.status_code == 400
-    assert '<td class="num">2</td><td>The line is not JSON' in answer.text
-    assert '<td class="num">3</td>' in answer.text
-    assert "2 lines are wrong in rows.jsonl" in answer.text
+    lines = re.findall(r'<tr><td>(.*?)</td><td class="num">(\d+)</td><td>([\d, ]+)</td></tr>', answer.text)
+    assert [(count, which) for _, count, which in lines] == [("2", "2, 4"), ("1", "3")]
+    assert lines[0][0].startswith("The line is not JSON")
+    assert "3 lines are wrong in rows.jsonl" in answer.text
     assert gateway.world.datasets == {}
 
 
@@ -91,6 +93,33 @@ async def test_the_list_tells_rows_references_and_live_runs(gateway: Running) ->
     assert '<td class="num">2</td>' in row
     assert '<span class="tag live"><i class="dot"></i>1</span>' in row
     assert "No dataset matches" in await page(gateway, "/datasets?query=nothing-like-it")
+
+
+async def test_runs_over_all_datasets_are_listed_with_the_dataset_that_each_is_on(gateway: Running) -> None:
+    assert "No dataset has been run yet" in await page(gateway, "/datasets/runs")
+    answer = await upload(gateway, name="<b>First of two")
+    sets = [
+        gateway.world.datasets[answer.headers["location"].rpartition("/")[2]],
+        await dataset_of(gateway, name=HOSTILE),
+    ]
+    assert [one.name for one in sets] == ["<b>First of two", HOSTILE]
+    live, ended = (run_over(gateway, one) for one in sets)
+    gateway.world.advance(live.job_id, 1)
+    gateway.world.finish(ended.job_id)
+    text = await page(gateway, "/datasets/runs")
+    active, finished = text.split('<div id="finished">')
+    for part, one, job in ((active, sets[0], live), (finished, sets[1], ended)):
+        assert f'<a href="/datasets/{one.dataset_id}">{html.escape(one.name)}</a>' in part
+        assert f'href="/jobs/{job.job_id}"' in part
+    poll = html.unescape(text[text.index('hx-get="/datasets/runs') + 8 :].partition('"')[0])
+    assert "hx-partial" not in await page(gateway, poll, part=True)
+    gateway.world.finish(live.job_id)
+    part = await page(gateway, poll, part=True)
+    assert part.count("View results") == 2
+    await gateway.stop_service("scheduler")
+    assert "The scheduler does not answer" in await page(gateway, "/datasets/runs")
+    answer = await gateway.client.get(poll, headers={"HX-Request": "true"})
+    assert answer.status_code == 204
 
 
 async def test_a_dataset_that_expires_says_when(gateway: Running) -> None:

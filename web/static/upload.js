@@ -85,21 +85,28 @@ function tell(found) {
   preview.querySelector(".by-hand").hidden = !found.columns.length;
   const others = found.readings.filter((one) => found.why ? found.field === "format" : one.format !== found.format);
   choices(others.map((one) => choice(`Read as ${titleOf(one.format)}`, () => readAs(one.format), one.reading)));
-  fill(".first", found.first_rows.map((row) => [row.custom_id, spoken(row.messages), shown(row.reference)]));
-  fill(".lines", found.lines.map((one) => [number(one.line), one.reason]));
+  fill("#preview .first", found.first_rows.map((row) => [row.custom_id, spoken(row.messages), shown(row.reference)]));
+  fill("#preview .lines", byReason(found.lines));
   const more = preview.querySelector(".more");
   more.hidden = found.bad_lines <= found.lines.length;
   more.textContent = `${number(found.bad_lines - found.lines.length)} more rows do not fit.`;
 }
 
+// A reason with the number of its lines, and which they are.
+function byReason(lines) {
+  const reasons = Map.groupBy(lines, (one) => one.reason);
+  const numbers = (of) => of.map((one) => one.line.toLocaleString("en")).join(", ");
+  return [...reasons].map(([reason, of]) => [reason, of.length.toLocaleString("en"), numbers(of)]);
+}
+
 function fill(table, rows) {
-  const part = preview.querySelector(table);
+  const part = document.querySelector(table);
   part.hidden = !rows.length;
   part.querySelector("tbody").replaceChildren(
     ...rows.map((cells) => {
       const row = document.createElement("tr");
       for (const text of cells) row.insertCell().textContent = text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
-      if (table === ".lines") row.cells[0].className = "num";
+      if (table.endsWith(".lines")) row.cells[1].className = "num";
       return row;
     }),
   );
@@ -208,23 +215,13 @@ function refuse(answer) {
   const part = document.getElementById("refused");
   const lines = answer.lines || [];
   part.querySelector(".what").textContent = answer.detail;
-  part.querySelector("tbody").replaceChildren(...lines.map(lineRow));
-  part.querySelector("table").hidden = !lines.length;
+  fill("#refused .lines", byReason(lines));
   const further = (answer.bad_lines || 0) - lines.length;
   const more = part.querySelector(".more");
   more.hidden = further <= 0;
   more.textContent = `${further.toLocaleString("en")} further line${further === 1 ? "" : "s"} as well.`;
   part.hidden = false;
   part.scrollIntoView({ block: "nearest" });
-}
-
-function lineRow({ line, reason }) {
-  const row = document.createElement("tr");
-  const number = row.insertCell();
-  number.className = "num";
-  number.textContent = line.toLocaleString("en");
-  row.insertCell().textContent = reason;
-  return row;
 }
 
 // -- sending --------------------------------------------------------------------------------------------------------

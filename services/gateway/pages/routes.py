@@ -9,6 +9,7 @@ from services.gateway.pages.boards import leaderboard, overview
 from services.gateway.pages.compare.page import compare
 from services.gateway.pages.datasets import listing as datasets
 from services.gateway.pages.datasets import page as dataset
+from services.gateway.pages.datasets.live import all_runs
 from services.gateway.pages.items.annotation import annotate
 from services.gateway.pages.items.listing import item, items
 from services.gateway.pages.items.side_by_side import side_by_side
@@ -54,6 +55,7 @@ routes = [
     Route("/side-by-side", side_by_side),
     Route("/datasets", datasets.index),
     Route(UPLOAD_PAGE, datasets.upload, methods=["POST"]),
+    Route("/datasets/runs", all_runs),
     Route("/datasets/{dataset_id}", dataset.show),
     Route("/datasets/{dataset_id}/runs", dataset.runs),
     Route("/datasets/{dataset_id}/run", dataset.start, methods=["POST"]),

@@ -47,17 +47,12 @@ async def runs(request: Request) -> Response:
     dataset_id = _id(request)
     try:
         now = live.over(dataset_id, await live.ask_live(request))
-        values: dict[str, Any] = {"dataset_id": dataset_id, "active": now, "mark": live.mark(now), "finished": None}
-        if request.query_params.get("known") != values["mark"]:
-            found, values["finished"] = await asyncio.gather(
-                _found(request, dataset_id), live.finished(request, dataset_id, now)
-            )
-            values["own_scoring"] = work_words.scoring_words(found.dataset.scoring)
-        rows = values["finished"].rows if values["finished"] else []
-        values["slots"] = await _slots(request, [*now, *(row.job for row in rows)])
+        own: dict[str, Any] = {}
+        if request.query_params.get("known") != live.mark(now):
+            own["own_scoring"] = work_words.scoring_words((await _found(request, dataset_id)).dataset.scoring)
+        return await live.changes(request, dataset_id, now, own)
     except TouchstoneError:
         return Response(status_code=204)
-    return fragment(request, "datasets/_runs.html", values)
 
 
 async def start(request: Request) -> Response:
@@ -110,7 +105,7 @@ async def _page(
         "finished": past,
         "own_scoring": work_words.scoring_words(dataset.scoring),
         "problem": problem,
-        "slots": await _slots(request, [*active, *(row.job for row in (past.rows if past else []))]),
+        "slots": await live.slots(request, active, past),
     }
     return await render(request, "datasets/show.html", "datasets", values | rows | offered, status)
 
@@ -172,11 +167,3 @@ async def _form(request: Request, form: RunForm) -> dict[str, Any]:
         "parameters": offered_to({group.endpoint.kind for group in offered}),
         "pilot_rows": PILOT_ROWS,
     }
-
-
-async def _slots(request: Request, shown: list[job_pb2.Job]) -> dict[tuple[str, str], int]:
-    try:
-        keys = await context.of(request).catalogue.model_keys()
-    except TouchstoneError:
-        keys = []
-    return palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in shown if not job.baseline))
