@@ -24,12 +24,13 @@ import services
 from services.bus import Bus, Room
 from services.errors import InvalidRequestError, NotFoundError, UnavailableError
 from services.results.calls import recorded
+from services.results.datasets import index
 from services.results.datasets.index import Request
 from services.results.datasets.uploading import Uploads
 from services.results.imports import store
 from services.results.imports.checks import CALLS_BYTES, REASONING_BYTES, RESPONSE_BYTES
 from services.results.intake.feeds import Feed
-from services.results.storage.database import Connection, Database, first_row
+from services.results.storage.database import Connection, Database
 from services.words.jobs import RECORDED, run_name_problem
 from touchstone.v1 import dataset_pb2, job_pb2, suite_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -222,7 +223,8 @@ class RecordedRuns:
             digest=_digest(run, key),
         )
         about.completed_at.CopyFrom(run.closed_at)
-        request = pb.ImportAnswersRequest(run=about)
+        # An earlier import of this digest is over a dataset that was deleted.
+        request = pb.ImportAnswersRequest(run=about, again=True)
         number = 0
         async for row, call, kept in self._texts(plan.answers[key]):
             request.answers.append(_answer(number, row, call, kept))
@@ -320,16 +322,18 @@ def _imports(connection: Connection, run: RecordedRun) -> dict[str, _Import | No
 
 
 def _import(connection: Connection, run: RecordedRun, key: str) -> _Import | None:
-    row = first_row(
-        connection,
+    """The newest that has a job or can have one, for which its dataset must be there."""
+    rows = connection.execute(
         "SELECT import_id, job_id, run FROM imports WHERE owner = $owner AND digest = $digest AND whole "
-        "AND (job_id <> '' OR dropped_at IS NULL) ORDER BY created_at DESC LIMIT 1",
+        "AND (job_id <> '' OR dropped_at IS NULL) ORDER BY created_at DESC",
         {"owner": run.owner, "digest": _digest(run, key)},
-    )
-    if row is None:
-        return None
-    import_id, job_id, about = row
-    return _Import(import_id, pb.ImportedRun.FromString(about).dataset_id, job_id)
+    ).fetchall()
+    there = index.listed(connection) if any(not job_id for _, job_id, _ in rows) else set()
+    for import_id, job_id, about in rows:
+        dataset_id = pb.ImportedRun.FromString(about).dataset_id
+        if job_id or dataset_id in there:
+            return _Import(import_id, dataset_id, job_id)
+    return None
 
 
 def _response(run: RecordedRun, made: list[_Import]) -> pb.CloseRecordedRunResponse:

@@ -16,7 +16,7 @@ from services.bus import Datasets
 from services.errors import NotFoundError
 from services.results.calls import closing, recorded
 from services.results.calls.closing import RecordedRuns
-from services.results.datasets import child
+from services.results.datasets import child, index
 from services.results.datasets.deleting import Expiry
 from services.results.datasets.frames import Shard
 from services.results.datasets.garbage_collection import Collector, ShardHolds
@@ -240,6 +240,30 @@ async def test_a_close_that_was_cut_off_is_finished_before_the_next_run_of_that_
     assert not set(first.job_ids) & set(second.job_ids)
     world.hear_of_jobs()
     assert (await world.close()).job_ids == second.job_ids
+
+
+@pytest.mark.parametrize("step", range(1, 12))
+async def test_a_dataset_that_is_deleted_before_the_jobs_exist_is_made_again(world: World, step: int) -> None:
+    fill(world)
+    await world.start(Steps(step))
+    try:
+        await world.close()
+    except Killed:
+        await world.start()
+    lost = [*world.disk.manifests]
+    for dataset_id in lost:
+        del world.disk.manifests[dataset_id]
+        index.mark_deleted(world.connection, dataset_id, NOW.replace(tzinfo=None))
+    world.jobs.clear()  # The scheduler creates none over a dataset that is not there.
+    done = await world.close()
+    assert [*world.disk.manifests] == [done.dataset_id]
+    assert done.dataset_id not in lost
+    found = [world.answers(spec.reuse.import_id) for spec in done.specs]
+    assert found == [["one by m", "two by m"], ["one by other"]]
+    assert {spec.dataset.dataset_id for spec in done.specs} == {done.dataset_id}
+    assert await world.close() == done
+    world.hear_of_jobs()
+    assert (await world.close()).job_ids == done.job_ids
 
 
 async def test_a_call_that_ends_while_its_run_is_closed_is_in_one_run(world: World) -> None:
