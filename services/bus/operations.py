@@ -263,9 +263,10 @@ class Bus(KeyValues):
             return position  # It was stored the first time, and the answer was lost.
         return ack.seq
 
-    async def publish_usage(self, call: call_pb2.Call) -> None:
-        """Stores what a call took so far. At least once; a later message of the same call replaces an earlier one."""
-        await self.js.publish(usage_subject(call.endpoint), call.SerializeToString())
+    async def publish_usage(self, call: call_pb2.Call) -> int:
+        """Stores what a call took so far; returns the position on USAGE. At least once; a later message of the same
+        call replaces an earlier one."""
+        return (await self.js.publish(usage_subject(call.endpoint), call.SerializeToString())).seq
 
     async def publish_call_text(self, call: call_pb2.Call, text: call_pb2.CallText) -> None:
         """Stores a part of what a recorded call said. At least once; parts are numbered."""

@@ -66,7 +66,9 @@ async def _serve(
             rpc.serve(settings.listen, rpc.Authenticator(None, ""), tls=tls) as server,
         ):
             datasets = bus.Datasets(connection)
-            worker = Worker(settings, connection, catalogue, configured, provider, store, imports, datasets, plugins)
+            worker = Worker(
+                settings, connection, catalogue, configured, provider, store, imports, datasets, plugins, store
+            )
             _collect_seldom()
             splits = asyncio.create_task(bus.serve_splits(connection, SplitReader(settings.data_dir).open))
             try:

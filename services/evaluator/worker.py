@@ -26,7 +26,7 @@ from services.evaluator.provider_batches.worker import BatchWorker, batch_api
 from services.evaluator.providers.protocol.provider import Provider
 from services.evaluator.settings import Settings
 from services.evaluator.stored.rescorer import Rescorer
-from services.evaluator.stored.responses import KnownAnswers, ResponseStore
+from services.evaluator.stored.responses import BudgetStore, KnownAnswers, ResponseStore
 from services.evaluator.storing import TRANSIENT, until_stored
 from services.evaluator.units.unit_loader import Loader
 from services.evaluator.units.units_in_hand import Hand
@@ -39,7 +39,8 @@ _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
 class Worker:
     """One evaluator over its endpoints. Tests pass their own providers as `make_provider`. `store` has earlier answers,
-    `imports` those of other tools, `datasets` the uploaded rows, and `plugins` what installed packages add."""
+    `imports` those of other tools, `datasets` the uploaded rows, and `plugins` what installed packages add. `budgets`
+    says which calls of recorded runs their budgets allow."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Worker:
         imports: ImportStore | None = None,
         datasets: DatasetStore | None = None,
         plugins: Plugins | None = None,
+        budgets: BudgetStore | None = None,
     ) -> None:
         self._settings = settings
         self._bus = bus
@@ -98,8 +100,8 @@ class Worker:
             for worker in self._workers
             if worker.endpoint.name in apis
         ]
-        self._calls = CallServer(bus, self._workers, settings.name)
         pairs = list(zip(self._workers, self._listings, strict=True))
+        self._calls = CallServer(bus, pairs, settings.name, budgets)
         self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs, plugins.announced())
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], Awaitable[None]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from services import rpc
 from services.errors import InvalidRequestError
+from services.results.calls import recorded
 from services.results.imports import reads as imported
 from services.results.intake import writes
 from services.results.intake.feeds import Feed
@@ -28,9 +29,10 @@ _SEAL_WORK_S = 1.0
 class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalServiceServicer):
     """Raises ForbiddenError for callers that are neither services nor admins. `reads` is the setting."""
 
-    def __init__(self, database: Database, results: Feed, reads: str = OPEN) -> None:
+    def __init__(self, database: Database, results: Feed, usage: Feed, reads: str = OPEN) -> None:
         self._database = database
         self._results = results
+        self._usage = usage
         self._reads = reads
         self._seals: dict[tuple[str, int], asyncio.Task[pb.SealJobResponse]] = {}
         """Seals under way, by job and attempt."""
@@ -74,7 +76,12 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
         rpc.require_admin()
         return await self._database.read(lambda c: imported.get_import(c, request))
 
-    async def _reached(self, position: int, context: Any) -> None:
+    async def AdmitCall(self, request: pb.AdmitCallRequest, context: Any) -> pb.AdmitCallResponse:
+        rpc.require_admin()
+        await self._reached(request.usage_sequence, context, self._usage)
+        return await self._database.read(lambda c: recorded.admitted(c, request.call_id))
+
+    async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:
         left = context.time_remaining()
         timeout_s = _SEAL_WAIT_S if left is None else max(0, min(_SEAL_WAIT_S, left - _SEAL_WORK_S))
-        await self._results.reached(position, timeout_s)
+        await (feed or self._results).reached(position, timeout_s)

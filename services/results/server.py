@@ -129,7 +129,7 @@ async def _serve(
     backups = Backups(connection, database, settings.backups.absolute())
     said = kept_stream.KeptStream(connection, database)
     questions = Questions(database)
-    internal = ResultsInternalServicer(database, items, settings.reads)
+    internal = ResultsInternalServicer(database, items, usage, settings.reads)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)

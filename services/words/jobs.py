@@ -12,6 +12,8 @@ RECORDED = "recorded"
 """Reserved endpoint name of jobs over recorded runs."""
 RUN_NAME = "^[A-Za-z0-9._-]{1,100}$"
 """The pattern of a recorded run's name."""
+BUDGET_HEADER = "X-Touchstone-Budget-USD"
+"""Of a recorded call: what the calls of its run may cost together."""
 FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})
 ENDED_EARLY = FINISHED - {job_pb2.Job.STATE_COMPLETED}
 LIVE = frozenset(

@@ -81,8 +81,22 @@ async def test_a_wrong_name_of_a_run_is_refused_before_the_call(gateway: Running
     assert answer.json()["error"]["param"] == "X-Touchstone-Run"
 
 
+@pytest.mark.parametrize(
+    ("budget", "words"), [("x", "a number"), ("0", "above 0"), ("-1", "above 0"), ("nan", "finite"), ("1", "needs")]
+)
+async def test_a_wrong_budget_is_refused_before_the_call(gateway: Running, budget: str, words: str) -> None:
+    headers = {"X-Touchstone-Budget-USD": budget} | ({} if budget == "1" else {"X-Touchstone-Run": "support"})
+    answer = await gateway.client.post(CHAT, json={"model": "nowhere", "messages": HELLO}, headers=headers)
+    assert answer.status_code == 400
+    told = answer.json()["error"]
+    assert words in told["message"]
+    assert told["param"] == ("X-Touchstone-Run" if budget == "1" else "X-Touchstone-Budget-USD")
+
+
 async def test_recorded_runs_are_listed_closed_and_deleted(gateway: Running) -> None:
-    run = RecordedRun(run_id=str(UUID(int=1)), name="support", owner="ann", calls=3, failed=1, models=["m@local"])
+    run = RecordedRun(
+        run_id=str(UUID(int=1)), name="support", owner="ann", calls=3, failed=1, models=["m@local"], cost_usd=0.5
+    )
     run.opened_at.FromSeconds(1_790_000_000)
     run.last_at.FromSeconds(1_790_000_060)
     spec = job_pb2.JobSpec(endpoint="baselines", model="majority", suite=job_pb2.SuiteWork(suite="glue"))
@@ -90,6 +104,7 @@ async def test_recorded_runs_are_listed_closed_and_deleted(gateway: Running) -> 
     gateway.world.recorded["support"] = closed
     (one,) = (await gateway.client.get("/api/v1/benchmarking/recorded-runs")).json()["runs"]
     assert (one["name"], one["calls"], one["failed"], one["models"]) == ("support", 3, 1, ["m@local"])
+    assert one["cost_usd"] == 0.5
     made = (await gateway.client.post("/api/v1/benchmarking/recorded-runs/support/close")).json()
     assert (made["dataset_id"], made["job_ids"]) == ("ds_1", list(gateway.world.jobs))
     again = (await gateway.client.post("/api/v1/benchmarking/recorded-runs/support/close")).json()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,8 @@ SYSTEM = {"role": "system", "content": "Answer in capitals."}
 
 def upper(prompt: str) -> str | Fault:
     question = prompt.rpartition("\n\n")[2]
-    return Fault("400", message="No.") if question == "refuse" else question.upper()
+    faults = {"refuse": Fault("400", message="No."), "hold": Fault("hang")}
+    return faults.get(question, question.upper())
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +163,40 @@ def test_a_deleted_run_leaves_nothing(client: openai.OpenAI, stack: Stack) -> No
         assert http.delete(f"{stack.url}/api/v1/benchmarking/recorded-runs/secret").json()["deleted"] is True
         assert http.delete(f"{stack.url}/api/v1/benchmarking/recorded-runs/secret").status_code == 404
         assert http.post(f"{stack.url}/api/v1/benchmarking/recorded-runs/secret/close").status_code == 404
+
+
+def test_a_budget_holds_over_calls_at_once_and_a_kill(client: openai.OpenAI, stack: Stack) -> None:
+    import openai
+
+    def call(text: str, budget: str = "0.02", **fields: Any) -> str:
+        """The answer, or the code of the refusal; empty for a lost call."""
+        headers = {HEADER: "bounded", "X-Touchstone-Budget-USD": budget}
+        given: dict[str, Any] = {"model": "gpt", "max_completion_tokens": 2000} | fields
+        messages: list[Any] = [{"role": "user", "content": text}]
+        try:
+            answer = client.chat.completions.create(messages=messages, extra_headers=headers, **given)
+        except openai.APIStatusError as error:
+            return f"{error.status_code} {error.code} {error.param}"
+        except openai.APIConnectionError:
+            return ""
+        return str(answer.choices[0].message.content)
+
+    assert call("first") == "FIRST"
+    assert call("x", max_completion_tokens=None) == "400 None max_completion_tokens"
+    assert call("x", model="claude") == "400 None X-Touchstone-Budget-USD"
+    # Each of these reserves more than $0.004 and less than $0.005.
+    with ThreadPoolExecutor(12) as pool:
+        held = [pool.submit(call, "hold") for _ in range(12)]
+        until(lambda: sum(one.done() for one in held) == 8)
+        killed(stack, "evaluator")
+        answers = [one.result() for one in held]
+    refused = "402 budget_exceeded X-Touchstone-Budget-USD"
+    assert answers.count(refused) == 8
+    until(lambda: call("later") == refused)
+    run = runs(stack)["bounded"]
+    assert 0.016 < run["cost_usd"] <= 0.02
+    assert (run["calls"], run["unfinished"]) == (1, 4)
+    assert call("later", budget="1") == "LATER"
 
 
 def test_kills_between_calls_neither_lose_nor_double_one(client: openai.OpenAI, stack: Stack) -> None:

@@ -18,7 +18,7 @@ from typing import Any, cast
 from services import further_fields
 from services.bus import Bus, Outbox
 from services.evaluator.calls import chat_form, responses_form
-from services.evaluator.calls.meter import Meter, request_line
+from services.evaluator.calls.meter import Meter, as_row, most_usd
 from services.evaluator.calls.refusals import (
     RefusedCallError,
     busy,
@@ -32,17 +32,21 @@ from services.evaluator.calls.refusals import (
 from services.evaluator.calls.streams import RelayedStream, Streamed, Writer
 from services.evaluator.datasets.task import DatasetTask
 from services.evaluator.endpoint_worker import EndpointWorker
+from services.evaluator.listing.listing import EndpointListing
 from services.evaluator.make_provider import check_content
 from services.evaluator.pacing.retry import delay_s
 from services.evaluator.providers import grok_wire
 from services.evaluator.providers.openai import errors, wire
 from services.evaluator.providers.openai.relay import Relay, RelayingProvider
 from services.evaluator.providers.openai.wire import Wire
+from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.capabilities import capabilities
 from services.evaluator.providers.protocol.provider import ProviderError, Request
 from services.evaluator.providers.protocol.transport import Reply
+from services.evaluator.stored.responses import BudgetStore
 from touchstone.v1.call_pb2 import Call
 from touchstone.v1.dataset_pb2 import DatasetManifest
+from touchstone.v1.endpoint_pb2 import Prices
 from touchstone.v1.scoring_pb2 import Scoring
 
 log = logging.getLogger(__name__)
@@ -74,9 +78,13 @@ class _One:
 class CallMaker:
     """Calls of one endpoint."""
 
-    def __init__(self, bus: Bus, worker: EndpointWorker, evaluator: str) -> None:
+    def __init__(
+        self, bus: Bus, worker: EndpointWorker, listing: EndpointListing, evaluator: str, budgets: BudgetStore | None
+    ) -> None:
         self._bus = bus
         self._worker = worker
+        self._listing = listing
+        self._budgets = budgets
         self._endpoint = worker.endpoint
         self._evaluator = evaluator
         self._has_responses = True
@@ -84,7 +92,7 @@ class CallMaker:
 
     async def make(self, call: Call, body: bytes, outbox: Outbox) -> None:
         """Makes the call once, and puts its answer, or why there is none, into the outbox."""
-        meter = Meter(self._bus, call, self._evaluator)
+        meter = Meter(self._bus, call, self._evaluator, self._budgets)
         # What is recorded is stored before its answer is whole.
         outbox.holds_last = bool(call.run)
         asked: dict[str, Any] = json.loads(body)
@@ -110,6 +118,8 @@ class CallMaker:
         except Exception:
             log.exception("a call of %s at %s failed", one.call.model, one.call.endpoint)
             refusal = RefusedCallError(500, "The evaluator failed to make the call. Its log has the details.")
+        if refusal.free:
+            one.meter.costs_nothing()
         if one.mapped:
             refusal = in_callers_words(refusal, one.asked)
         return await self._refuse(refusal, one)
@@ -122,7 +132,10 @@ class CallMaker:
     async def _made(self, one: _One) -> None:
         endpoint, call = self._endpoint, one.call
         if call.run:
-            one.meter.record(request_line(call, one.asked))
+            request, row = as_row(call, one.asked)
+            if call.budget_usd:
+                one.meter.reserve(most_usd(endpoint, call, one.asked, row, self._prices(call.model)))
+            one.meter.record(request)
         if not endpoint.configured:
             raise RefusedCallError(503, without_address(endpoint, endpoint.unusable))
         if other := self._worker.busy_with(call.model):
@@ -141,6 +154,10 @@ class CallMaker:
                     self._slow(call.model, cause, sent)
                 raise
             self._worker.paces.succeeded(call.model, time.monotonic())
+
+    def _prices(self, model: str) -> Prices | None:
+        listed = next((one for one in self._listing.models if one.model == model), None)
+        return prices.of(self._endpoint, model, listed)
 
     def _slow(self, model: str, error: ProviderError, sent: float) -> None:
         """After a rate limit, for calls of jobs as well. `sent` is in monotonic seconds."""

@@ -14,19 +14,29 @@ from services.bus import Bus
 from services.chat_requests import messages, sampling
 from services.chat_requests.faults import WrongRowError
 from services.chat_requests.strict_json import dump
+from services.errors import InvalidRequestError, TouchstoneError
 from services.evaluator.calls import responses_form
 from services.evaluator.calls.chat_form import UNSENT
 from services.evaluator.calls.refusals import RefusedCallError, named, wrong
+from services.evaluator.datasets import rows
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
+from services.evaluator.planning.budget import MostCost, dollars
+from services.evaluator.stored.responses import BudgetStore
 from services.evaluator.storing import TRANSIENT, until_stored
 from services.words import refusals
+from services.words.jobs import BUDGET_HEADER
 from touchstone.v1.call_pb2 import Call, CallText, RecordedCall
 from touchstone.v1.dataset_pb2 import DatasetRow
+from touchstone.v1.endpoint_pb2 import Endpoint as PublicEndpoint
+from touchstone.v1.endpoint_pb2 import Prices
+from touchstone.v1.job_pb2 import JobSpec
 
 _BEGIN_S = 5.0
 _MOST_ERROR = 1000
 _TEXT_BYTES = 512 * 1024
 """Of a message on USAGE."""
+_OVER_BUDGET = "budget_exceeded"
 _REQUEST_BYTES = 2_000_000
 """Less than a line of an upload may have."""
 
@@ -34,9 +44,11 @@ _REQUEST_BYTES = 2_000_000
 class Meter:
     """Of one call."""
 
-    def __init__(self, bus: Bus, call: Call, evaluator: str) -> None:
+    def __init__(self, bus: Bus, call: Call, evaluator: str, budgets: BudgetStore | None) -> None:
         self._bus = bus
         self._call = call
+        self._budgets = budgets
+        self._most_usd = 0.0
         self._call.evaluator = evaluator
         self._call.started_at.GetCurrentTime()
         self._began = time.monotonic()
@@ -47,17 +59,60 @@ class Meter:
         """Makes `end` store this request with its answer."""
         self._recorded = RecordedCall(request=request)
 
+    def reserve(self, most_usd: float) -> None:
+        """Makes `begin` reserve this from the budget of the call's run."""
+        self._most_usd = most_usd
+
+    def costs_nothing(self) -> None:
+        """Returns what is reserved."""
+        self._call.reserved_usd = 0.0
+
     async def begin(self) -> None:
-        """Returns once it is stored that the call begins. Raises RefusedCallError while that is not possible."""
+        """Returns once it is stored that the call begins. Raises RefusedCallError while that is not possible, and for a
+        call that its budget does not allow."""
         self._call.started_at.GetCurrentTime()
         self._began = time.monotonic()
+        self._call.reserved_usd = self._most_usd
         try:
             async with asyncio.timeout(_BEGIN_S):
-                await self._bus.publish_usage(self._call)
+                position = await self._bus.publish_usage(self._call)
         except TRANSIENT as error:
             raise RefusedCallError(
                 503, "What the call takes cannot be stored now, so it is not made. Try again in a moment."
             ) from error
+        if self._call.budget_usd:
+            await self._admitted(position)
+
+    async def _admitted(self, position: int) -> None:
+        call, admitted = self._call, False
+        try:
+            if self._budgets is None:
+                raise RefusedCallError(
+                    503,
+                    "The evaluator does not know the address of the results service, which keeps budgets. Set "
+                    "TOUCHSTONE_RESULTS where it runs.",
+                )
+            answer = await self._budgets.admits(call.call_id, position)
+            admitted = answer.admitted
+        except TouchstoneError as error:
+            raise RefusedCallError(
+                503, "The budget cannot be checked now, so the call is not made. Try again in a moment."
+            ) from error
+        finally:
+            if not admitted:
+                self.costs_nothing()
+        if not admitted:
+            # A program that continues would fill its run with calls that were never made.
+            self._recorded = None
+            raise RefusedCallError(
+                402,
+                f"The call may cost up to {dollars(self._most_usd)}, and of the budget of {dollars(call.budget_usd)} "
+                f"for the recorded run {call.run}, {dollars(answer.cost_usd)} is spent or reserved. Raise "
+                f"{BUDGET_HEADER}, lower the limit of tokens, or close the run.",
+                BUDGET_HEADER,
+                kind=_OVER_BUDGET,
+                code=_OVER_BUDGET,
+            )
 
     def took(self, response: Response) -> None:
         """Notes what the answer took, whatever becomes of it on its way to the client."""
@@ -105,9 +160,9 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def request_line(call: Call, asked: Mapping[str, Any]) -> str:
-    """A request as the body of a chat completion, as JSON. Raises RefusedCallError for one that no row of a dataset can
-    have."""
+def as_row(call: Call, asked: Mapping[str, Any]) -> tuple[str, DatasetRow]:
+    """A request as the body of a chat completion, as JSON, and as a row of a dataset. Raises RefusedCallError for one
+    that no row can have."""
     body = asked if call.api == Call.API_CHAT else responses_form.as_chat(asked)
     fields = {name: value for name, value in body.items() if name not in UNSENT and value is not None}
     row = DatasetRow()
@@ -122,4 +177,26 @@ def request_line(call: Call, asked: Mapping[str, Any]) -> str:
         raise wrong("The call cannot be recorded: its body has a text or a number that is not valid JSON.") from None
     if max(size, row.ByteSize()) > _REQUEST_BYTES:
         raise wrong(f"{refusals.too_large('A recorded call', size, _REQUEST_BYTES, 'bytes')} Send fewer messages.")
-    return line
+    return line, row
+
+
+def most_usd(endpoint: Endpoint, call: Call, asked: Mapping[str, Any], row: DatasetRow, known: Prices | None) -> float:
+    """The most that a call may cost. Raises RefusedCallError if nothing bounds it."""
+    if (tier := asked.get("service_tier")) not in (None, "default"):
+        raise wrong(
+            f"With service_tier {tier!r}, the cost of an answer has no known limit. Leave it out, or leave "
+            f"{BUDGET_HEADER} out.",
+            "service_tier",
+        )
+    spec = JobSpec(endpoint=endpoint.name, model=call.model)
+    limit = "max_output_tokens" if "input" in asked else "max_completion_tokens"
+    item = rows.item(0, row, (), None)
+    try:
+        return MostCost(spec, PublicEndpoint(kind=endpoint.kind), known).written(item.messages, row.sampling)
+    except InvalidRequestError as error:
+        if error.field == "sampling.max_tokens":
+            raise wrong(
+                f"A budget needs {limit}, which limits the cost of an answer. Set it, with room for reasoning.", limit
+            ) from None
+        message = error.message.replace("budget_usd", BUDGET_HEADER)
+        raise wrong(message, named(message, asked) or BUDGET_HEADER) from None

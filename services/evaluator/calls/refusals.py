@@ -64,6 +64,11 @@ class RefusedCallError(Exception):
         self.cause = cause
 
     @property
+    def free(self) -> bool:
+        """Whether the call certainly cost nothing."""
+        return self.cause.free if self.cause is not None else self.status < 500
+
+    @property
     def body(self) -> dict[str, Any]:
         error = {"message": self.message, "type": self.kind, "param": self.param or None, "code": self.code}
         return {"error": error}

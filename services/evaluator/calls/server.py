@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from services.bus import Bus, CallSessions, Outbox, serve_calls
 from services.evaluator.calls.maker import CallMaker
 from services.evaluator.endpoint_worker import EndpointWorker
+from services.evaluator.listing.listing import EndpointListing
+from services.evaluator.stored.responses import BudgetStore
 from services.words.limits import MOST_CALL_BYTES
 from touchstone.v1.call_pb2 import Call
 
@@ -16,8 +18,16 @@ _MOST_OPEN = 500
 class CallServer:
     """Accepts calls while `run` runs."""
 
-    def __init__(self, bus: Bus, workers: Sequence[EndpointWorker], evaluator: str) -> None:
-        self._makers = {worker.endpoint.name: CallMaker(bus, worker, evaluator) for worker in workers}
+    def __init__(
+        self,
+        bus: Bus,
+        endpoints: Sequence[tuple[EndpointWorker, EndpointListing]],
+        evaluator: str,
+        budgets: BudgetStore | None,
+    ) -> None:
+        self._makers = {
+            worker.endpoint.name: CallMaker(bus, worker, listing, evaluator, budgets) for worker, listing in endpoints
+        }
         self._sessions = CallSessions(bus, self._make, _MOST_OPEN, MOST_CALL_BYTES)
 
     async def run(self) -> None:

@@ -52,8 +52,8 @@ def reserve(spec: job_pb2.JobSpec, planned: job_pb2.TaskPlan, most_usd: float) -
     budget that is too small for one call."""
     if most_usd > spec.budget_usd:
         raise InvalidRequestError(
-            f"One answer may cost up to {_dollars(most_usd)}, more than the whole budget of "
-            f"{_dollars(spec.budget_usd)}. Raise the budget, or lower max_tokens.",
+            f"One answer may cost up to {dollars(most_usd)}, more than the whole budget of "
+            f"{dollars(spec.budget_usd)}. Raise the budget, or lower max_tokens.",
             "budget_usd",
         )
     planned.most_cost_usd = max(most_usd, _NEARLY_FREE_USD)
@@ -81,7 +81,8 @@ def reserve_suite(
         reserve(spec, planned, max(costs, default=0.0))
 
 
-def _dollars(amount: float) -> str:
+def dollars(amount: float) -> str:
+    """In words."""
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:.6f}".rstrip("0").ljust(5, "0")
 
 

@@ -32,7 +32,12 @@ from services.words.endpoints import named
 from services.words.jobs import takes_stored
 from touchstone.v1 import job_pb2, results_internal_service_pb2_grpc, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
-from touchstone.v1.results_service_pb2 import FindResponsesRequest, FindResponsesResponse
+from touchstone.v1.results_service_pb2 import (
+    AdmitCallRequest,
+    AdmitCallResponse,
+    FindResponsesRequest,
+    FindResponsesResponse,
+)
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +66,15 @@ class ResponseStore(Protocol):
         ...
 
 
+class BudgetStore(Protocol):
+    """Budgets of recorded runs."""
+
+    async def admits(self, call_id: str, position: int) -> AdmitCallResponse:
+        """Whether the budget of its run allows a call that has begun at a position of USAGE. Raises TouchstoneError
+        while the store does not answer."""
+        ...
+
+
 class ResultsStore:
     """The results service over gRPC."""
 
@@ -79,6 +93,13 @@ class ResultsStore:
             return FindResponsesRequest(identities=left, owner=owner)
 
         return await self._all(identities, request, lambda found: found.identity)
+
+    async def admits(self, call_id: str, position: int) -> AdmitCallResponse:
+        request = AdmitCallRequest(call_id=call_id, usage_sequence=position)
+        try:
+            return await self._stub.AdmitCall(request, timeout=_ASK_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
 
     async def _all(
         self,

@@ -33,7 +33,9 @@ from services.gateway.fields.schema import (
 from services.gateway.http.middleware import CHAT_CALL, RESPONSE_CALL
 from services.gateway.openai.errors import error_body
 from services.gateway.reads.catalogue import place_of
-from services.words.jobs import run_name_problem
+from services.words.fields import decimal
+from services.words.job_options import ALL
+from services.words.jobs import BUDGET_HEADER, run_name_problem
 from touchstone.v1.call_pb2 import Call as MadeCall
 
 T = TypeVar("T")
@@ -53,7 +55,8 @@ async def respond(call: Call) -> Response:
 
 
 async def _answer(call: Call, api: MadeCall.Api) -> Response:
-    body, ctx, run = dict(call.body), call.ctx, _run(call)
+    body, ctx = dict(call.body), call.ctx
+    run, budget_usd = _run(call), _budget_usd(call)
     endpoint, model = await _place(call)
     if ctx.bus is None:
         raise UnavailableError("NATS does not answer, so no evaluator can be asked. Try again in a moment.")
@@ -65,6 +68,7 @@ async def _answer(call: Call, api: MadeCall.Api) -> Response:
         api=api,
         stream=bool(body.get("stream")),
         run=run,
+        budget_usd=budget_usd,
     )
     made.started_at.GetCurrentTime()
     sent = json.dumps(body | {"model": model}, ensure_ascii=False, separators=(",", ":")).encode()
@@ -93,6 +97,22 @@ def _run(call: Call) -> str:
     if problem := run_name_problem(name, RUN_HEADER):
         raise InvalidRequestError(problem, RUN_HEADER)
     return name
+
+
+def _budget_usd(call: Call) -> float:
+    """What the calls of the run may cost together; 0 for any amount."""
+    text = call.request.headers.get(BUDGET_HEADER)
+    if text is None:
+        return 0.0
+    amount = decimal(text)
+    if problem := ALL["budget_usd"].problem(text if amount is None else amount, BUDGET_HEADER):
+        raise InvalidRequestError(problem, BUDGET_HEADER)
+    if RUN_HEADER not in call.request.headers:
+        raise InvalidRequestError(
+            f"{BUDGET_HEADER} needs {RUN_HEADER}: the calls of a recorded run share a budget.", RUN_HEADER
+        )
+    assert amount is not None
+    return amount
 
 
 async def _all(answer: CallAnswer) -> bytes:
@@ -235,7 +255,7 @@ _RESPONSE = shape(
     name="ModelResponse",
     optional=("usage",),
 )
-_ERRORS = (404, 408, 502)
+_ERRORS = (402, 404, 408, 502)
 
 
 ENDPOINTS = (

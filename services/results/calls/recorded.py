@@ -22,6 +22,7 @@ _LONGEST_CALL = timedelta(hours=1)
 CHUNK = 64
 """Calls per read; each may take some megabytes."""
 _TEXTS_KEPT = timedelta(days=1)
+_ROUNDING = 1e-9
 
 
 # -- storing -------------------------------------------------------------------------------------------------------
@@ -46,9 +47,9 @@ def keep(connection: Connection, call: Call, position: int) -> None:
         return
     connection.execute(
         "INSERT INTO recorded_calls VALUES ($call_id, $owner, $name, $run_id, $position, $endpoint, $model, $failed, "
-        "$at, $bytes, $call, $recorded) ON CONFLICT (call_id) DO UPDATE SET run_id = excluded.run_id, "
+        "$at, $bytes, $call, $recorded, $held) ON CONFLICT (call_id) DO UPDATE SET run_id = excluded.run_id, "
         "position = excluded.position, failed = excluded.failed, bytes = excluded.bytes, call = excluded.call, "
-        "recorded = excluded.recorded WHERE recorded_calls.run_id = ''",
+        "recorded = excluded.recorded, held_usd = excluded.held_usd WHERE recorded_calls.run_id = ''",
         {
             "call_id": call.call_id,
             "owner": call.owner,
@@ -62,8 +63,39 @@ def keep(connection: Connection, call: Call, position: int) -> None:
             "bytes": len(data),
             "call": call.SerializeToString(),
             "recorded": data,
+            "held": _held(connection, call, ended=ended),
         },
     )
+
+
+def _held(connection: Connection, call: Call, *, ended: bool) -> float | None:
+    """What a call counts in its run's budget; None for one that begins and may not."""
+    if ended:
+        return call.cost_usd if call.HasField("cost_usd") else call.reserved_usd
+    fits = _cost(connection, call) + call.reserved_usd <= call.budget_usd * (1 + _ROUNDING)
+    return call.reserved_usd if fits or not call.budget_usd else None
+
+
+def _cost(connection: Connection, call: Call) -> float:
+    """What the other calls of a call's run count, those under way among them."""
+    ((found,),) = connection.execute(
+        "SELECT coalesce(sum(held_usd), 0.0) FROM recorded_calls LEFT JOIN recorded_runs USING (run_id) "
+        "WHERE recorded_calls.owner = $owner AND recorded_calls.name = $name AND closed_at IS NULL "
+        "AND call_id <> $call_id",
+        {"owner": call.owner, "name": call.run, "call_id": call.call_id},
+    ).fetchall()
+    return float(found)
+
+
+def admitted(connection: Connection, call_id: str) -> pb.AdmitCallResponse:
+    """Whether the budget allows a call, which was decided when its beginning was stored. Raises NotFoundError for one
+    that is not stored."""
+    row = first_row(
+        connection, "SELECT call, held_usd IS NOT NULL FROM recorded_calls WHERE call_id = $id", {"id": call_id}
+    )
+    if row is None:
+        raise NotFoundError(f"Call {call_id} not found.")
+    return pb.AdmitCallResponse(admitted=row[1], cost_usd=_cost(connection, Call.FromString(row[0])))
 
 
 def error_of(call: Call, recorded: RecordedCall) -> str:
@@ -94,6 +126,11 @@ def end(connection: Connection, ended: RunEnd, position: int) -> None:
             "position": position,
             "run": run.SerializeToString(),
         },
+    )
+    # Calls whose evaluator was lost: what is reserved for them must not count in the next run.
+    connection.execute(
+        "DELETE FROM recorded_calls WHERE run_id = '' AND owner = $owner AND name = $name AND began_at < $lost",
+        {"owner": run.owner, "name": run.name, "lost": ended.ended_at.ToDatetime() - _LONGEST_CALL},
     )
 
 
@@ -223,19 +260,21 @@ def _run(connection: Connection, run_id: str) -> RecordedRun | None:
         return RecordedRun.FromString(stored)
     run = RecordedRun(run_id=run_id, name=name, owner=owner)
     run.opened_at.FromDatetime(opened_at)
-    ((run.calls, run.failed, run.bytes, last_at, models),) = connection.execute(
-        "SELECT count(*), count(*) FILTER (failed), coalesce(sum(bytes), 0)::BIGINT, max(began_at), "
+    ((run.calls, run.failed, run.bytes, run.cost_usd, last_at, models),) = connection.execute(
+        "SELECT count(*), count(*) FILTER (failed), coalesce(sum(bytes), 0)::BIGINT, "
+        "coalesce(sum(held_usd), 0.0), max(began_at), "
         "list_sort(list(DISTINCT model || '@' || endpoint)) FROM recorded_calls WHERE run_id = $id",
         {"id": run_id},
     ).fetchall()
     run.last_at.FromDatetime(last_at or opened_at)
     run.models.extend(models or ())
     since = _now() - _LONGEST_CALL
-    ((run.unfinished,),) = connection.execute(
-        "SELECT count(*) FROM recorded_calls WHERE run_id = '' AND owner = $owner AND name = $name "
-        "AND began_at > $since",
+    ((run.unfinished, held),) = connection.execute(
+        "SELECT count(*) FILTER (began_at > $since), coalesce(sum(held_usd), 0.0) FROM recorded_calls "
+        "WHERE run_id = '' AND owner = $owner AND name = $name",
         {"owner": owner, "name": name, "since": since},
     ).fetchall()
+    run.cost_usd += held
     return run
 
 
@@ -291,6 +330,9 @@ def forget_texts(connection: Connection, now: datetime) -> None:
         "OR call_id IN (SELECT call_id FROM calls WHERE outcome <> $begun)",
         {"oldest": now - _TEXTS_KEPT, "begun": Call.OUTCOME_UNSPECIFIED},
     )
+    # While its run is open, a lost call counts in the budget.
     connection.execute(
-        "DELETE FROM recorded_calls WHERE run_id = '' AND began_at < $oldest", {"oldest": now - _TEXTS_KEPT}
+        "DELETE FROM recorded_calls WHERE run_id = '' AND began_at < $oldest AND (coalesce(held_usd, 0) = 0 OR "
+        "began_at < $old AND (owner, name) NOT IN (SELECT owner, name FROM recorded_runs WHERE closed_at IS NULL))",
+        {"oldest": now - _TEXTS_KEPT, "old": now - KEPT},
     )

@@ -532,3 +532,9 @@ ALTER TABLE imported_answers ADD COLUMN reasoning_tokens INTEGER DEFAULT 0;
 ALTER TABLE imported_answers ADD COLUMN ttft_ms DOUBLE DEFAULT 0;
 ALTER TABLE imported_answers ADD COLUMN cost_usd DOUBLE;
 ALTER TABLE imported_answers ADD COLUMN served_model VARCHAR DEFAULT '';
+
+-- migration 15: budgets of recorded runs
+
+-- What the call counts in its run's budget: its cost or, while that is unknown, the most that it may be. NULL for a call
+-- that the budget does not allow.
+ALTER TABLE recorded_calls ADD COLUMN held_usd DOUBLE DEFAULT 0;

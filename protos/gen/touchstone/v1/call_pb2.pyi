@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Call(_message.Message):
-    __slots__ = ("call_id", "owner", "endpoint", "model", "api", "stream", "started_at", "outcome", "status", "error", "latency_ms", "ttft_ms", "input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "evaluator", "served_model", "run", "texts")
+    __slots__ = ("call_id", "owner", "endpoint", "model", "api", "stream", "started_at", "outcome", "status", "error", "latency_ms", "ttft_ms", "input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "evaluator", "served_model", "run", "texts", "budget_usd", "reserved_usd")
     class Api(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         API_UNSPECIFIED: _ClassVar[Call.Api]
@@ -53,6 +53,8 @@ class Call(_message.Message):
     SERVED_MODEL_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     TEXTS_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_USD_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_USD_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     owner: str
     endpoint: str
@@ -73,7 +75,9 @@ class Call(_message.Message):
     served_model: str
     run: str
     texts: int
-    def __init__(self, call_id: _Optional[str] = ..., owner: _Optional[str] = ..., endpoint: _Optional[str] = ..., model: _Optional[str] = ..., api: _Optional[_Union[Call.Api, str]] = ..., stream: _Optional[bool] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., outcome: _Optional[_Union[Call.Outcome, str]] = ..., status: _Optional[int] = ..., error: _Optional[str] = ..., latency_ms: _Optional[float] = ..., ttft_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., evaluator: _Optional[str] = ..., served_model: _Optional[str] = ..., run: _Optional[str] = ..., texts: _Optional[int] = ...) -> None: ...
+    budget_usd: float
+    reserved_usd: float
+    def __init__(self, call_id: _Optional[str] = ..., owner: _Optional[str] = ..., endpoint: _Optional[str] = ..., model: _Optional[str] = ..., api: _Optional[_Union[Call.Api, str]] = ..., stream: _Optional[bool] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., outcome: _Optional[_Union[Call.Outcome, str]] = ..., status: _Optional[int] = ..., error: _Optional[str] = ..., latency_ms: _Optional[float] = ..., ttft_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., evaluator: _Optional[str] = ..., served_model: _Optional[str] = ..., run: _Optional[str] = ..., texts: _Optional[int] = ..., budget_usd: _Optional[float] = ..., reserved_usd: _Optional[float] = ...) -> None: ...
 
 class CallText(_message.Message):
     __slots__ = ("call_id", "part", "data")
@@ -112,7 +116,7 @@ class RunEnd(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., discarded: _Optional[bool] = ...) -> None: ...
 
 class RecordedRun(_message.Message):
-    __slots__ = ("run_id", "name", "owner", "opened_at", "last_at", "calls", "failed", "unfinished", "bytes", "models", "closed_at")
+    __slots__ = ("run_id", "name", "owner", "opened_at", "last_at", "calls", "failed", "unfinished", "bytes", "models", "closed_at", "cost_usd")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -124,6 +128,7 @@ class RecordedRun(_message.Message):
     BYTES_FIELD_NUMBER: _ClassVar[int]
     MODELS_FIELD_NUMBER: _ClassVar[int]
     CLOSED_AT_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     name: str
     owner: str
@@ -135,7 +140,8 @@ class RecordedRun(_message.Message):
     bytes: int
     models: _containers.RepeatedScalarFieldContainer[str]
     closed_at: _timestamp_pb2.Timestamp
-    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., opened_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., calls: _Optional[int] = ..., failed: _Optional[int] = ..., unfinished: _Optional[int] = ..., bytes: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., closed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    cost_usd: float
+    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., opened_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., calls: _Optional[int] = ..., failed: _Optional[int] = ..., unfinished: _Optional[int] = ..., bytes: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., closed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., cost_usd: _Optional[float] = ...) -> None: ...
 
 class CallUsage(_message.Message):
     __slots__ = ("owner", "endpoint", "model", "calls", "answered", "input_tokens", "output_tokens", "cost_usd", "unpriced", "last_at")

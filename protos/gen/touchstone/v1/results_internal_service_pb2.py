@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from touchstone.v1 import results_service_pb2 as touchstone_dot_v1_dot_results__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,touchstone/v1/results_internal_service.proto\x12\rtouchstone.v1\x1a#touchstone/v1/results_service.proto2\xf0\x02\n\x16ResultsInternalService\x12H\n\x07SealJob\x12\x1d.touchstone.v1.SealJobRequest\x1a\x1e.touchstone.v1.SealJobResponse\x12`\n\x0fListStoredItems\x12%.touchstone.v1.ListStoredItemsRequest\x1a&.touchstone.v1.ListStoredItemsResponse\x12Z\n\rFindResponses\x12#.touchstone.v1.FindResponsesRequest\x1a$.touchstone.v1.FindResponsesResponse\x12N\n\tGetImport\x12\x1f.touchstone.v1.GetImportRequest\x1a .touchstone.v1.GetImportResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,touchstone/v1/results_internal_service.proto\x12\rtouchstone.v1\x1a#touchstone/v1/results_service.proto2\xc0\x03\n\x16ResultsInternalService\x12H\n\x07SealJob\x12\x1d.touchstone.v1.SealJobRequest\x1a\x1e.touchstone.v1.SealJobResponse\x12`\n\x0fListStoredItems\x12%.touchstone.v1.ListStoredItemsRequest\x1a&.touchstone.v1.ListStoredItemsResponse\x12Z\n\rFindResponses\x12#.touchstone.v1.FindResponsesRequest\x1a$.touchstone.v1.FindResponsesResponse\x12N\n\tGetImport\x12\x1f.touchstone.v1.GetImportRequest\x1a .touchstone.v1.GetImportResponse\x12N\n\tAdmitCall\x12\x1f.touchstone.v1.AdmitCallRequest\x1a .touchstone.v1.AdmitCallResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.results_inter
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RESULTSINTERNALSERVICE']._serialized_start=101
-  _globals['_RESULTSINTERNALSERVICE']._serialized_end=469
+  _globals['_RESULTSINTERNALSERVICE']._serialized_end=549
 # @@protoc_insertion_point(module_scope)

@@ -56,6 +56,11 @@ class ResultsInternalServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetImportRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetImportResponse.FromString,
                 _registered_method=True)
+        self.AdmitCall = channel.unary_unary(
+                '/touchstone.v1.ResultsInternalService/AdmitCall',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.AdmitCallRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.AdmitCallResponse.FromString,
+                _registered_method=True)
 
 
 class ResultsInternalServiceServicer:
@@ -93,6 +98,14 @@ class ResultsInternalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AdmitCall(self, request, context):
+        """For evaluators: whether the budget of its recorded run allows a call that has begun. The order of USAGE decides.
+        UNAVAILABLE when the given position is not reached within the deadline.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResultsInternalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -115,6 +128,11 @@ def add_ResultsInternalServiceServicer_to_server(servicer, server):
                     servicer.GetImport,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetImportRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetImportResponse.SerializeToString,
+            ),
+            'AdmitCall': grpc.unary_unary_rpc_method_handler(
+                    servicer.AdmitCall,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.AdmitCallRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.AdmitCallResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -227,6 +245,33 @@ class ResultsInternalService:
             '/touchstone.v1.ResultsInternalService/GetImport',
             touchstone_dot_v1_dot_results__service__pb2.GetImportRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.GetImportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AdmitCall(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsInternalService/AdmitCall',
+            touchstone_dot_v1_dot_results__service__pb2.AdmitCallRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.AdmitCallResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,6 +47,10 @@ class ResultsInternalServiceStub:
     """For evaluators: stored answers that replace calls. Those not found are left out."""
     GetImport: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]
     """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
+    AdmitCall: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.AdmitCallRequest, _results_service_pb2.AdmitCallResponse]
+    """For evaluators: whether the budget of its recorded run allows a call that has begun. The order of USAGE decides.
+    UNAVAILABLE when the given position is not reached within the deadline.
+    """
 
 @_typing.type_check_only
 class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
@@ -67,6 +71,10 @@ class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
     """For evaluators: stored answers that replace calls. Those not found are left out."""
     GetImport: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetImportRequest, _results_service_pb2.GetImportResponse]  # type: ignore[assignment]
     """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
+    AdmitCall: _aio.UnaryUnaryMultiCallable[_results_service_pb2.AdmitCallRequest, _results_service_pb2.AdmitCallResponse]  # type: ignore[assignment]
+    """For evaluators: whether the budget of its recorded run allows a call that has begun. The order of USAGE decides.
+    UNAVAILABLE when the given position is not reached within the deadline.
+    """
 
 class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
     """What only the services of an installation call, at the address of ResultsService. PERMISSION_DENIED for users. It may
@@ -108,5 +116,15 @@ class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.GetImportResponse, _abc.Awaitable[_results_service_pb2.GetImportResponse]]:
         """For the scheduler and evaluators: what an import holds. NOT_FOUND when there is none, or no longer."""
+
+    @_abc_1.abstractmethod
+    def AdmitCall(
+        self,
+        request: _results_service_pb2.AdmitCallRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.AdmitCallResponse, _abc.Awaitable[_results_service_pb2.AdmitCallResponse]]:
+        """For evaluators: whether the budget of its recorded run allows a call that has begun. The order of USAGE decides.
+        UNAVAILABLE when the given position is not reached within the deadline.
+        """
 
 def add_ResultsInternalServiceServicer_to_server(servicer: ResultsInternalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -635,6 +635,22 @@ class FindResponsesResponse(_message.Message):
     answers: _containers.RepeatedCompositeFieldContainer[ImportedAnswer]
     def __init__(self, results: _Optional[_Iterable[_Union[_item_result_pb2.ItemResult, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[ImportedAnswer, _Mapping]]] = ...) -> None: ...
 
+class AdmitCallRequest(_message.Message):
+    __slots__ = ("call_id", "usage_sequence")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    USAGE_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    usage_sequence: int
+    def __init__(self, call_id: _Optional[str] = ..., usage_sequence: _Optional[int] = ...) -> None: ...
+
+class AdmitCallResponse(_message.Message):
+    __slots__ = ("admitted", "cost_usd")
+    ADMITTED_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    admitted: bool
+    cost_usd: float
+    def __init__(self, admitted: _Optional[bool] = ..., cost_usd: _Optional[float] = ...) -> None: ...
+
 class GetImportRequest(_message.Message):
     __slots__ = ("import_id", "task", "after", "with_rows")
     IMPORT_ID_FIELD_NUMBER: _ClassVar[int]

@@ -70,6 +70,7 @@ _OPENAI_ERROR = shape(
 _STATUSES = {
     400: "The request cannot be read, or names something that does not exist.",
     401: "No valid token.",
+    402: "The budget does not allow it.",
     403: "Not yours, or not from here.",
     404: "Not found.",
     405: "The path does not have this method. `Allow` names those that it has.",

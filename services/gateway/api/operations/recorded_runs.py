@@ -7,7 +7,7 @@ from typing import Any
 from services.errors import InvalidRequestError
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, limit
-from services.gateway.fields.schema import BOOLEAN, COUNT, STRING, TIME, UUID, about, array, null, shape
+from services.gateway.fields.schema import BOOLEAN, COUNT, NUMBER, STRING, TIME, UUID, about, array, null, shape
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
 from touchstone.v1 import results_service_pb2, scheduler_service_pb2
@@ -61,6 +61,7 @@ def _run(run: RecordedRun) -> dict[str, Any]:
         "failed": run.failed,
         "unfinished": run.unfinished,
         "bytes": run.bytes,
+        "cost_usd": run.cost_usd,
         "closed_at": jobs.iso(run.closed_at) if run.HasField("closed_at") else None,
     }
 
@@ -78,6 +79,11 @@ _RUN = {
         "Calls of this name under way, now or when it was closed. Each belongs to the run that is open at its end.",
     ),
     "bytes": about(COUNT, "Bytes of what was recorded."),
+    "cost_usd": about(
+        NUMBER,
+        "US dollars: the known costs of its calls. With a budget, it includes what is reserved for calls whose cost is "
+        "not known.",
+    ),
     "closed_at": about(null(TIME), "When it was closed."),
 }
 LIST = Endpoint(

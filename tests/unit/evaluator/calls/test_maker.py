@@ -8,11 +8,13 @@ import json
 import re
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from services.bus import Outbox
+from services.errors import UnavailableError
 from services.evaluator.calls.maker import CallMaker
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.endpoints.endpoint import Endpoint
@@ -21,8 +23,10 @@ from services.evaluator.providers.openai.relay import Relay, Relayed
 from services.evaluator.providers.protocol.provider import ProviderError, Request
 from services.evaluator.providers.protocol.transport import Reply
 from services.evaluator.settings import Settings
+from services.words.jobs import BUDGET_HEADER
 from tests.waiting import until
-from touchstone.v1.call_pb2 import Call
+from touchstone.v1.call_pb2 import Call, CallText
+from touchstone.v1.results_service_pb2 import AdmitCallResponse
 
 GUIDE = Path(__file__).parents[4] / "docs/api.md"
 HELLO = [{"role": "user", "content": "hello"}]
@@ -36,15 +40,34 @@ class Usage:
     def __init__(self) -> None:
         self.told: list[Call] = []
 
-    async def publish_usage(self, call: Call) -> None:
+    async def publish_usage(self, call: Call) -> int:
         held = Call()
         held.CopyFrom(call)
         await asyncio.sleep(0)
         self.told.append(held)
+        return len(self.told)
+
+    async def publish_call_text(self, call: Call, text: CallText) -> None: ...
 
     @property
     def ends(self) -> list[Call]:
         return [call for call in self.told if call.outcome != Call.OUTCOME_UNSPECIFIED]
+
+
+class Store:
+    """What the results service says of budgets: whether the call may be made, or that it does not answer."""
+
+    answer: AdmitCallResponse | None = None
+    asked: list[tuple[str, int]]
+
+    def __init__(self) -> None:
+        self.asked = []
+
+    async def admits(self, call_id: str, position: int) -> AdmitCallResponse:
+        self.asked.append((call_id, position))
+        if self.answer is None:
+            raise UnavailableError("No.")
+        return self.answer
 
 
 class Asked:
@@ -89,20 +112,33 @@ class World:
     def __init__(self, provider: Any, kind: str = "ollama") -> None:
         self.usage = Usage()
         nothing = cast(Any, None)
-        endpoint = Endpoint("local", kind, "http://127.0.0.1:9", concurrency=2)
+        prices = {"input": 1.0, "output": 1.0}
+        endpoint = Endpoint("local", kind, "http://127.0.0.1:9", concurrency=2, prices=prices)
         self.worker = EndpointWorker(
             endpoint, provider, cast(Any, self.usage), nothing, nothing, nothing, Settings("e", "")
         )
-        self.maker = CallMaker(cast(Any, self.usage), self.worker, "e")
+        self.store = Store()
+        listing: Any = SimpleNamespace(models=[])
+        self.maker = CallMaker(cast(Any, self.usage), self.worker, listing, "e", cast(Any, self.store))
 
-    def call(self, outbox: Outbox, api: Call.Api = Call.API_CHAT, model: str = "m", **body: Any) -> Any:
+    def call(
+        self,
+        outbox: Outbox,
+        api: Call.Api = Call.API_CHAT,
+        model: str = "m",
+        budget_usd: float = 0.0,
+        **body: Any,
+    ) -> Any:
         made = Call(call_id="1", owner="ann", endpoint="local", model=model, api=api, stream=body.get("stream", False))
+        if budget_usd:
+            made.budget_usd, made.run = budget_usd, "support"
         return self.maker.make(made, json.dumps({"model": model, **body}).encode(), outbox)
 
     async def answer(self, api: Call.Api = Call.API_CHAT, **body: Any) -> tuple[int, Any]:
         """Status and body of an answer that is not streamed."""
         outbox = Outbox()
         await self.call(outbox, api, **({"messages": HELLO} if api == Call.API_CHAT else {}) | body)
+        outbox.end()
         status = json.loads((await outbox.take())[1])["status"]
         return status, json.loads((await outbox.take())[1])
 
@@ -329,3 +365,49 @@ async def test_fields_that_ask_for_what_is_usual_are_taken() -> None:
     for kind in ("ollama", "gemini", "anthropic", "grok"):
         status, told = await World(Asked(), kind).answer(Call.API_CHAT, messages=HELLO, **usual)
         assert status == 200, (kind, told)
+
+
+async def test_a_call_with_a_budget_is_made_once_it_is_admitted() -> None:
+    world = World(Asked())
+    world.store.answer = AdmitCallResponse(admitted=True)
+    assert (await world.answer(budget_usd=5.0, max_tokens=9))[0] == 200
+    begin, end = world.usage.told
+    assert world.store.asked == [("1", 1)]
+    assert 0 < begin.reserved_usd < 0.001
+    assert (begin.budget_usd, end.cost_usd) == (5.0, 0.5)
+
+
+async def test_a_call_that_its_budget_does_not_allow_is_not_made_and_not_recorded() -> None:
+    provider = Asked()
+    world = World(provider)
+    world.store.answer = AdmitCallResponse(admitted=False, cost_usd=4.9999)
+    status, body = await world.answer(budget_usd=5.0, max_tokens=9)
+    assert (status, body["error"]["code"], body["error"]["param"]) == (402, "budget_exceeded", BUDGET_HEADER)
+    for words in ("budget of $5.00", "recorded run support", "$5.00 is spent", "Raise X-Touchstone-Budget-USD"):
+        assert words in body["error"]["message"]
+    assert provider.sent is None
+    (end,) = world.usage.ends
+    assert (end.outcome, end.reserved_usd, end.texts) == (Call.OUTCOME_REFUSED, 0, 0)
+    world.store.answer = None
+    status, body = await world.answer(budget_usd=5.0, max_tokens=9)
+    assert (status, provider.sent) == (503, None)
+    assert "budget cannot be checked" in body["error"]["message"]
+    assert world.usage.ends[-1].reserved_usd == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "held"),
+    [
+        (SLOW, False),
+        (ProviderError("Gone.", unreachable=True, free=True), False),
+        (ProviderError("It broke off."), True),
+    ],
+)
+async def test_a_failed_call_that_may_be_charged_keeps_what_is_reserved(error: ProviderError, held: bool) -> None:
+    provider = Asked()
+    provider.error = error
+    world = World(provider)
+    world.store.answer = AdmitCallResponse(admitted=True)
+    assert (await world.answer(budget_usd=5.0, max_tokens=9))[0] != 200
+    (end,) = world.usage.ends
+    assert (end.reserved_usd > 0) == held

@@ -7,10 +7,13 @@ from typing import Any, cast
 import pytest
 
 from services.bus import Bus
-from services.evaluator.calls.meter import Meter, request_line
+from services.evaluator.calls.meter import Meter, as_row, most_usd
 from services.evaluator.calls.refusals import RefusedCallError
+from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
+from services.words.jobs import BUDGET_HEADER
 from touchstone.v1.call_pb2 import Call, CallText, RecordedCall
+from touchstone.v1.endpoint_pb2 import Prices
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -21,17 +24,18 @@ class Stored:
     def __init__(self) -> None:
         self.messages: list[Any] = []
 
-    async def publish_usage(self, call: Call) -> None:
+    async def publish_usage(self, call: Call) -> int:
         kept = Call()
         kept.CopyFrom(call)
         self.messages.append(kept)
+        return len(self.messages)
 
     async def publish_call_text(self, call: Call, text: CallText) -> None:
         self.messages.append(text)
 
 
 def metered(stored: Stored) -> Meter:
-    return Meter(cast(Bus, stored), Call(call_id="1", owner="ann", endpoint="local", model="m", run="r"), "e1")
+    return Meter(cast(Bus, stored), Call(call_id="1", owner="ann", endpoint="local", model="m", run="r"), "e1", None)
 
 
 async def test_texts_come_in_parts_before_the_end() -> None:
@@ -59,9 +63,9 @@ async def test_an_answer_that_cannot_be_read_is_an_error() -> None:
 
 def test_a_request_is_recorded_without_what_does_not_change_the_answer() -> None:
     body = {"model": "m", "stream": True, "user": "u", "messages": HELLO, "temperature": 0.5, "own_field": [1]}
-    line = request_line(Call(api=Call.API_CHAT), body)
+    line = as_row(Call(api=Call.API_CHAT), body)[0]
     assert line == '{"messages":[{"role":"user","content":"hello"}],"temperature":0.5,"own_field":[1]}'
-    line = request_line(Call(api=Call.API_RESPONSES), {"model": "m", "input": "hello", "max_output_tokens": 9})
+    line, _ = as_row(Call(api=Call.API_RESPONSES), {"model": "m", "input": "hello", "max_output_tokens": 9})
     assert line == '{"messages":[{"role":"user","content":"hello"}],"max_completion_tokens":9}'
 
 
@@ -78,7 +82,44 @@ def test_a_request_is_recorded_without_what_does_not_change_the_answer() -> None
 )
 def test_what_no_row_can_have_is_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(RefusedCallError) as caught:
-        request_line(Call(api=Call.API_CHAT), {"messages": HELLO, **fields})
+        as_row(Call(api=Call.API_CHAT), {"messages": HELLO, **fields})
     assert caught.value.status == 400
     assert caught.value.message.startswith(("The call cannot be recorded", "A recorded call has"))
     assert not words or words in caught.value.message
+
+
+PRICES = Prices(input=1.0, output=10.0)
+
+
+def most(asked: dict[str, Any], kind: str = "openai", known: Prices | None = PRICES, **fields: Any) -> float:
+    call = Call(model="m", **({"api": Call.API_CHAT} | fields))
+    return most_usd(Endpoint("local", kind, ""), call, asked, as_row(call, asked)[1], known)
+
+
+def test_the_most_that_a_call_may_cost_bounds_what_it_reads_and_writes() -> None:
+    short = most({"messages": HELLO, "max_tokens": 100})
+    assert 100 * 10e-6 < short < 100 * 10e-6 + 1000 * 1e-6
+    assert most({"messages": HELLO, "max_completion_tokens": 200}) == pytest.approx(short + 100 * 10e-6)
+    longer = most({"messages": [{"role": "user", "content": "x" * 5005}], "max_tokens": 100})
+    assert longer == pytest.approx(short + 5000 * 1e-6)
+    assert most({"input": "hello", "max_output_tokens": 100}, api=Call.API_RESPONSES) == pytest.approx(short)
+    assert most({"messages": HELLO}, kind="anthropic") > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "known", "param", "words"),
+    [
+        ({}, "openai", PRICES, "max_completion_tokens", "needs max_completion_tokens"),
+        ({"max_tokens": 9}, "openai", None, BUDGET_HEADER, f"leave {BUDGET_HEADER} out"),
+        ({"max_tokens": 9, "service_tier": "priority"}, "openai", PRICES, "service_tier", "no known limit"),
+        ({"max_tokens": 9, "prediction": {"x": 1}}, "openai", PRICES, "prediction", "no known limit"),
+        ({"max_tokens": 9}, "http", PRICES, BUDGET_HEADER, "application"),
+    ],
+)
+def test_a_call_that_nothing_bounds_is_refused(
+    body: dict[str, Any], kind: str, known: Prices | None, param: str, words: str
+) -> None:
+    with pytest.raises(RefusedCallError, match=words) as caught:
+        most({"messages": HELLO, **body}, kind, known)
+    assert (caught.value.status, caught.value.param) == (400, param)
+    assert "budget_usd" not in caught.value.message

@@ -176,3 +176,56 @@ def test_an_answer_keeps_what_the_call_took_and_fits_an_import() -> None:
     assert answer.reasoning == "why"
     kept.tool_calls.add(id="1", name="f", arguments="x" * 200_000)
     assert "tool calls" in closing._answer(4, "row", call, kept).error
+
+
+def test_the_order_of_the_stream_decides_what_a_budget_allows(connection: Connection, stream: Stream) -> None:
+    def begin(number: int, reserved: float, budget: float = 1.0) -> bool:
+        call = stream.begin(number, budget_usd=budget, reserved_usd=reserved)
+        return recorded.admitted(connection, call.call_id).admitted
+
+    assert begin(1, 0.6)
+    assert not begin(2, 0.5), "the first one is still under way"
+    assert begin(3, 0.4)
+    stream.call(1, cost_usd=0.1, budget_usd=1.0, reserved_usd=0.6)
+    assert begin(4, 0.5), "the first one cost less than was reserved"
+    assert begin(4, 0.5), "its beginning came twice"
+    stream.call(5, cost_usd=0.2)
+    assert not begin(6, 0.01), "calls without a budget count as well"
+    assert begin(6, 0.01, budget=2.0)
+    run = recorded.newest(connection, "ann", "support")
+    assert (run.calls, run.unfinished) == (2, 4)
+    assert run.cost_usd == pytest.approx(0.1 + 0.4 + 0.5 + 0.2 + 0.01)
+    # A failed call whose cost nobody knows counts as what was reserved, and one that cost nothing as nothing.
+    stream.call(3, outcome=Call.OUTCOME_FAILED, error="It broke off.", budget_usd=1.0, reserved_usd=0.4)
+    stream.call(4, outcome=Call.OUTCOME_REFUSED, error="No.", budget_usd=1.0)
+    assert recorded.newest(connection, "ann", "support").cost_usd == pytest.approx(0.1 + 0.4 + 0.2 + 0.01)
+    # A call that was not admitted has no texts.
+    refused = made(2, Call.OUTCOME_REFUSED, budget_usd=1.0)
+    stream.send("usage.local", refused)
+    with pytest.raises(NotFoundError):
+        recorded.admitted(connection, refused.call_id)
+    # Reading the stream again decides the same.
+    decided = connection.execute("SELECT call_id, held_usd FROM recorded_calls ORDER BY call_id").fetchall()
+    for table in ("recorded_calls", "recorded_runs", "call_texts"):
+        connection.execute(f"DELETE FROM {table}")
+    store(connection, stream.sent)
+    assert connection.execute("SELECT call_id, held_usd FROM recorded_calls ORDER BY call_id").fetchall() == decided
+
+
+def test_a_lost_call_counts_until_its_run_ends(connection: Connection, stream: Stream) -> None:
+    stream.call(1, cost_usd=0.1)
+    lost = made(2, Call.OUTCOME_UNSPECIFIED, budget_usd=1.0, reserved_usd=0.5)
+    lost.started_at.FromDatetime(NOW - timedelta(hours=2))
+    stream.send("usage.local", lost)
+    recorded.forget_texts(connection, NOW.replace(tzinfo=None) + timedelta(days=30))
+    run = recorded.newest(connection, "ann", "support")
+    assert run.cost_usd == pytest.approx(0.6)
+    under_way = stream.begin(3, budget_usd=1.0, reserved_usd=0.3)
+    stream.end(run)
+    stream.call(4, cost_usd=0.0)
+    later = recorded.newest(connection, "ann", "support")
+    assert later.cost_usd == pytest.approx(0.3), "what is still under way counts in the next run"
+    stream.end(later)
+    recorded.forget_texts(connection, NOW.replace(tzinfo=None) + timedelta(days=30))
+    with pytest.raises(NotFoundError):
+        recorded.admitted(connection, under_way.call_id)
