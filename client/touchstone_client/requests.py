@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypedDict
 
-from services.words.enums import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, MODES, VERDICTS, WEIGHTINGS
+from services.words.enums import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, ITEM_ORDERS, MODES, VERDICTS, WEIGHTINGS
 from touchstone.v1 import (
     comparison_pb2,
     dataset_pb2,
@@ -47,13 +47,16 @@ class JobFilters(TypedDict, total=False):
 class ItemFilters(TypedDict, total=False):
     """Which items of a job; `filter` is a word of `services.words.enums.ITEM_FILTERS`. `length` is in characters of the
     response, `score` what the item counts; both ends are included, and None means no bound. `verdicts` are words of
-    `services.words.enums.VERDICTS`."""
+    `services.words.enums.VERDICTS`. `reference` and `prediction` are exact; an empty prediction means that nothing was
+    read."""
 
     task: str
     filter: str
     query: str
     baseline_job_id: str
     custom_id: str
+    reference: str
+    prediction: str
     metadata_field: str
     metadata_value: str
     length: tuple[int | None, int | None]
@@ -131,7 +134,9 @@ def recent(days: int, filters: JobFilters) -> JobFilters:
     return {"created_after": datetime.now(UTC) - timedelta(days=days), **filters} if days else filters
 
 
-def list_items(job_id: str, filters: ItemFilters, page_size: int = LIST_PAGE) -> results_service_pb2.ListItemsRequest:
+def list_items(
+    job_id: str, filters: ItemFilters, page_size: int = LIST_PAGE, order: str = "item"
+) -> results_service_pb2.ListItemsRequest:
     return results_service_pb2.ListItemsRequest(
         job_id=job_id,
         task=filters.get("task", ""),
@@ -140,6 +145,7 @@ def list_items(job_id: str, filters: ItemFilters, page_size: int = LIST_PAGE) ->
         baseline_job_id=filters.get("baseline_job_id", ""),
         page_size=page_size,
         conditions=_conditions(filters),
+        order=ITEM_ORDERS[order],
     )
 
 
@@ -154,6 +160,8 @@ def _conditions(filters: ItemFilters) -> results_service_pb2.ItemConditions | No
         score_high=score_high,
         verdicts=[VERDICTS[word] for word in filters.get("verdicts", ())],
         custom_id=filters.get("custom_id", ""),
+        reference=filters.get("reference"),
+        prediction=filters.get("prediction"),
     )
     return made if made.ListFields() else None
 

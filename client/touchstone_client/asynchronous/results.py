@@ -32,11 +32,20 @@ class Results(Calls):
         answer = await self._ask(request, results_service_pb2.MarkRunResponse)
         return answer.result
 
-    async def items(self, job_id: str, **filters: Unpack[ItemFilters]) -> AsyncIterator[results_service_pb2.StoredItem]:
-        """Items with texts cut to 2 KB, in stable order."""
-        async for page in self._pages(requests.list_items(job_id, filters), results_service_pb2.ListItemsResponse):
+    async def items(
+        self, job_id: str, *, order: str = "item", **filters: Unpack[ItemFilters]
+    ) -> AsyncIterator[results_service_pb2.StoredItem]:
+        """Items with texts cut to 2 KB, in stable order; `order` is a word of `services.words.enums.ITEM_ORDERS`."""
+        request = requests.list_items(job_id, filters, order=order)
+        async for page in self._pages(request, results_service_pb2.ListItemsResponse):
             for found in page.items:
                 yield found
+
+    async def classes(self, job_id: str, task: str) -> list[results_service_pb2.ClassCount]:
+        """How often each answer was read for each right answer of a task. Empty if these are many, or no texts."""
+        request = results_service_pb2.ListItemsRequest(job_id=job_id, task=task, page_size=1, with_classes=True)
+        answer = await self._ask(request, results_service_pb2.ListItemsResponse)
+        return list(answer.classes)
 
     async def item(self, job_id: str, task: str, item: int, repeat: int = 0) -> results_service_pb2.StoredItem:
         """One item with whole texts."""

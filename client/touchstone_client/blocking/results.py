@@ -34,10 +34,19 @@ class Results(Calls):
         answer = self._ask(request, results_service_pb2.MarkRunResponse)
         return answer.result
 
-    def items(self, job_id: str, **filters: Unpack[ItemFilters]) -> Iterator[results_service_pb2.StoredItem]:
-        """Items with texts cut to 2 KB, in stable order."""
-        for page in self._pages(requests.list_items(job_id, filters), results_service_pb2.ListItemsResponse):
+    def items(
+        self, job_id: str, *, order: str = "item", **filters: Unpack[ItemFilters]
+    ) -> Iterator[results_service_pb2.StoredItem]:
+        """Items with texts cut to 2 KB, in stable order; `order` is a word of `services.words.enums.ITEM_ORDERS`."""
+        request = requests.list_items(job_id, filters, order=order)
+        for page in self._pages(request, results_service_pb2.ListItemsResponse):
             yield from page.items
+
+    def classes(self, job_id: str, task: str) -> list[results_service_pb2.ClassCount]:
+        """How often each answer was read for each right answer of a task. Empty if these are many, or no texts."""
+        request = results_service_pb2.ListItemsRequest(job_id=job_id, task=task, page_size=1, with_classes=True)
+        answer = self._ask(request, results_service_pb2.ListItemsResponse)
+        return list(answer.classes)
 
     def item(self, job_id: str, task: str, item: int, repeat: int = 0) -> results_service_pb2.StoredItem:
         """One item with whole texts."""

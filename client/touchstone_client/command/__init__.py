@@ -33,6 +33,7 @@ from touchstone_client.command.running import (
     dataset,
     estimate,
     import_logs,
+    recorded_runs,
     rerun,
     rescore,
     run,
@@ -57,7 +58,8 @@ exit codes:
 """
 _VERBS = (
     run, estimate, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control, rescore, rerun,
-    dataset, import_logs, export, gate, installation, configurations, schedules, webhooks, logs, completion,
+    dataset, import_logs, recorded_runs, export, gate, installation, configurations, schedules, webhooks, logs,
+    completion,
 )  # fmt: skip
 
 

@@ -16,6 +16,9 @@ def add_conditions(parser: argparse.ArgumentParser, whose: str = "") -> None:
     words = f"{whose}text that prompt, response, prediction, reference, row id or metadata contains"
     add("--query", default="", metavar="TEXT", help=words)
     add("--custom-id", default="", metavar="ID", help=f"{whose}the row with this id")
+    add("--reference", metavar="TEXT", help=f"{whose}with exactly this right answer")
+    words = f"{whose}with exactly this prediction; '' for those of which nothing was read"
+    add("--prediction", metavar="TEXT", help=words)
     words = f"{whose}metadata that contains a text, in any field or in the one named"
     add("--metadata", type=_metadata, default=("", ""), metavar="[FIELD=]TEXT", help=words)
     words = f"{whose}characters of the response, both ends included; one may be left out"
@@ -36,6 +39,10 @@ def conditions(options: argparse.Namespace) -> ItemFilters:
         "metadata_value": value,
         "verdicts": options.verdicts,
     }
+    if options.reference is not None:
+        said["reference"] = options.reference
+    if options.prediction is not None:
+        said["prediction"] = options.prediction
     if options.length:
         said["length"] = options.length
     if options.score:

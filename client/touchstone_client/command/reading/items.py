@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from services.words import chat
-from services.words.enums import ITEM_FILTERS, OUTCOMES, VERDICTS
+from services.words.enums import ITEM_FILTERS, ITEM_ORDERS, OUTCOMES, VERDICTS
 from touchstone.v1 import item_result_pb2, results_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.conditions import add_conditions, conditions
@@ -38,6 +38,11 @@ _COLUMNS = (
     Column("output_tokens", "tokens", right=True, extra=True),
     Column("error", ""),
 )
+_CLASSES = (
+    Column("reference", "reference"),
+    Column("prediction", "prediction", lambda value: "another text" if value is None else value or "nothing was read"),
+    Column("items", "items", right=True),
+)
 
 
 def add(commands: Any) -> None:
@@ -47,6 +52,10 @@ def add(commands: Any) -> None:
     parser.add_argument("--filter", choices=[*ITEM_FILTERS], default="all", help=words)
     parser.add_argument("--baseline", default="", metavar="JOB", help="a job to compare with")
     add_conditions(parser)
+    words = "by item, or slowest or longest answers first (default: item)"
+    parser.add_argument("--order", choices=[*ITEM_ORDERS], default="item", help=words)
+    words = "count all predictions by right answer instead; requires --task if the job has several"
+    parser.add_argument("--classes", action="store_true", help=words)
     words = "one item with its full texts; requires --task if the job has several"
     parser.add_argument("--item", type=whole, metavar="N", help=words)
     parser.add_argument("--repeat", type=whole, default=0, metavar="N", help="with --item: which answer")
@@ -61,11 +70,14 @@ def _items(options: argparse.Namespace) -> int:
             task = task_of(client, job_id, options.task)
             show(one(client.item(job_id, task, options.item, options.repeat)), options.format)
             return DONE
+        if options.classes:
+            show(_classes(client.classes(job_id, task_of(client, job_id, options.task))), options.format)
+            return DONE
         filters = conditions(options)
         filters["filter"] = options.filter
         if options.baseline:
             filters["baseline_job_id"] = job_of(client, options.baseline)
-        rows = [_row(stored) for stored in islice(client.items(job_id, **filters), options.limit)]
+        rows = [_row(stored) for stored in islice(client.items(job_id, order=options.order, **filters), options.limit)]
     show(Report([Table(_COLUMNS, rows)], notes=[] if rows else ["No items match."]), options.format)
     return DONE
 
@@ -90,6 +102,12 @@ def _row(stored: results_service_pb2.StoredItem) -> Sequence[Any]:
         told(result, "output_tokens"),
         result.error,
     )
+
+
+def _classes(counts: Sequence[results_service_pb2.ClassCount]) -> Report:
+    rows = [(one.reference, one.prediction if one.HasField("prediction") else None, one.items) for one in counts]
+    notes = [] if rows else ["The task has no classes: its right answers are many, or are not texts."]
+    return Report([Table(_CLASSES, rows)], notes=notes)
 
 
 def outcome_of(outcome: item_result_pb2.Outcome) -> str:

@@ -11,6 +11,7 @@ import pytest
 from tests.unit.client.command.verbs import comparison
 from tests.unit.client.fakes import JOB, OTHER, Fakes, dataset, dataset_job, job, metric, result
 from touchstone.v1 import (
+    call_pb2,
     dataset_pb2,
     dataset_service_pb2,
     endpoint_pb2,
@@ -114,7 +115,12 @@ def told(fakes: Fakes) -> Fakes:
         "Scheduler.GetJob": scheduler.GetJobResponse(job=job()),
         "GetJobResult": results.GetJobResultResponse(result=result()),
         "Results.ListJobs": results.ResultsServiceListJobsResponse(jobs=[job()], scores=[scores], total_size=1),
-        "ListItems": results.ListItemsResponse(items=[stored]),
+        "ListItems": results.ListItemsResponse(
+            items=[stored], classes=[results.ClassCount(reference="yes", prediction="no", items=2)]
+        ),
+        "ListRecordedRuns": results.ListRecordedRunsResponse(
+            runs=[call_pb2.RecordedRun(name="bot", calls=3, models=["one@local", "two@local"])]
+        ),
         "GetItem": results.GetItemResponse(item=stored),
         "GetLeaderboard": entry,
         "Compare": comparison(),

@@ -74,6 +74,7 @@ def test_a_refusal_names_arguments_and_not_fields(
         ["history", "--days", "7", "--model", "m"],
         ["items", JOB, "--filter", "correct"],
         ["items", JOB, "--task", "rte", "--item", "3"],
+        ["items", JOB, "--task", "rte", "--classes"],
         ["compare", JOB, OTHER],
         ["leaderboard"],
         ["queue"],
@@ -86,6 +87,7 @@ def test_a_refusal_names_arguments_and_not_fields(
         ["webhooks", "list"],
         ["webhooks", "dead"],
         ["configurations", "list"],
+        ["recorded-runs", "list"],
     ],
 )
 def test_every_reading_verb_prints_every_format(told: Fakes, capsys: Captured, arguments: list[str]) -> None:

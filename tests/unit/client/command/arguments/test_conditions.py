@@ -40,3 +40,14 @@ def test_metadata_of_any_field_and_one_length(kept: Fakes) -> None:
     assert main(["items", JOB, "--metadata", "Ada", "--length", "7"]) == 0
     asked = kept.requests("ListItems")[0].conditions
     assert (asked.metadata_field, asked.metadata_value, asked.length_low, asked.length_high) == ("", "Ada", 7, 7)
+
+
+def test_a_cell_of_the_classes_and_an_order(kept: Fakes) -> None:
+    assert main(["items", JOB, "--reference", "yes", "--prediction", "", "--order", "slowest"]) == 0
+    (request,) = kept.requests("ListItems")
+    asked = request.conditions
+    assert (asked.reference, asked.HasField("prediction"), asked.prediction) == ("yes", True, "")
+    assert request.order == results_service_pb2.ListItemsRequest.ORDER_SLOWEST
+    assert not request.with_classes
+    assert main(["items", JOB]) == 0
+    assert not kept.requests("ListItems")[1].HasField("conditions")

@@ -44,3 +44,24 @@ def test_a_whole_item_keeps_its_lines_and_says_nothing_of_a_time_that_was_not_me
     assert "ttft_ms" not in out
     main(["items", JOB, "--task", "rte", "--item", "3", "--format", "json"])
     assert json.loads(capsys.readouterr().out)["result"]["ttft_ms"] is None
+
+
+def test_classes_are_counted_by_right_answer(fakes: Fakes, capsys: Captured) -> None:
+    count = results_service_pb2.ClassCount
+    counts = [count(reference="a", prediction="b", items=3), count(reference="a", prediction="", items=2)]
+    counts.append(count(reference="b", items=1))
+    fakes.answers["ListItems"] = results_service_pb2.ListItemsResponse(classes=counts)
+    assert main(["items", JOB, "--task", "rte", "--classes"]) == 0
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines] == [
+        ["a", "b", "3"],
+        ["a", "nothing", "was", "read", "2"],
+        ["b", "another", "text", "1"],
+    ]
+    assert main(["items", JOB, "--task", "rte", "--classes", "--format", "json"]) == 0
+    assert [row["prediction"] for row in json.loads(capsys.readouterr().out)] == ["b", "", None]
+    (request, _) = fakes.requests("ListItems")
+    assert (request.task, request.with_classes) == ("rte", True)
+    fakes.answers["ListItems"] = results_service_pb2.ListItemsResponse()
+    assert main(["items", JOB, "--task", "rte", "--classes"]) == 0
+    assert "no classes" in capsys.readouterr().out
