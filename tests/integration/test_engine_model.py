@@ -1,9 +1,14 @@
-"""A real serving engine, `transformers serve`, with two real models in turn, under the whole installation."""
+"""A real serving engine, `transformers serve`, with two real models in turn, under the whole installation.
+
+On the GPU where there is one, else on the CPU.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -20,7 +25,9 @@ from touchstone.v1 import job_pb2
 
 pytestmark = pytest.mark.model
 
+GPU = shutil.which("nvidia-smi") is not None
 MODELS = ("first", "second")
+TOO_LARGE = "third"
 ROWS = 400
 ITEMS = 40
 
@@ -37,16 +44,18 @@ def untrained(folder: Path) -> None:
 def endpoints(folder: Path) -> Path:
     """`transformers serve` knows a model by the path that it was started with."""
     serve = [str(server.ENVIRONMENT / "bin" / "transformers"), "serve", "{path}"]
-    command = [*serve, "--host", "{host}", "--port", "{port}", "--device", "cpu"]
+    command = [*serve, "--host", "{host}", "--port", "{port}", "--device", "cuda:0" if GPU else "cpu"]
     # Its listing reads the hub's cache folder and fails where there is none.
     (folder / "cache" / "hub").mkdir(parents=True)
     file = folder / "endpoints.toml"
     lines = [
         *("[[endpoint]]", 'name = "gpu0"', 'kind = "engine"', "concurrency = 4"),
-        *("[endpoint.engine]", f"command = {json.dumps(command)}", 'served_as = "{path}"', 'device = "cpu"'),
+        *("[endpoint.engine]", f"command = {json.dumps(command)}", 'served_as = "{path}"'),
+        *([] if GPU else ['device = "cpu"']),
         f'env = {{HF_HUB_OFFLINE = "1", HF_HOME = {json.dumps(str(folder / "cache"))}, OMP_NUM_THREADS = "1"}}',
         "[endpoint.engine.models]",
         *(f"{name} = {{path = {json.dumps(str(folder / name))}, memory_gb = 0.2}}" for name in MODELS),
+        f"{TOO_LARGE} = {{path = {json.dumps(str(folder / MODELS[0]))}, memory_gb = 90000}}",
     ]
     file.write_text("\n".join(lines) + "\n")
     return file
@@ -90,6 +99,13 @@ def test_jobs_of_two_models_complete_and_never_are_two_engines_there(stack: Stac
     assert first != second
     assert max(seen.counts) == 1
     assert len(seen.counts) > 100
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_free_memory(stack: Stack) -> None:
+    job = stack.wait(run(stack, TOO_LARGE), timeout_s=60)
+    assert job.state == job_pb2.Job.STATE_FAILED
+    where = "GPU memory" if GPU else "memory"
+    assert re.search(rf"third needs 90000 GB of .*{where}; \d+\.\d GB are free", job.reason), job.reason
 
 
 def test_no_engine_is_left_when_the_evaluator_is_killed_and_the_job_completes(stack: Stack, folder: Path) -> None:
