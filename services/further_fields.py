@@ -63,7 +63,7 @@ def write(sampling: job_pb2.Sampling, values: Mapping[str, Any]) -> None:
 
 def dump(value: Any) -> str:
     """The value as JSON without needless space. Raises ValueError for numbers that JSON does not have."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _encode(value)
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -183,6 +183,7 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _LARGEST = int(sys.float_info.max)
 _TOO_LARGE = "contains a number that is too large"
 _TOO_DEEP = f"nests more than {MOST_DEPTH} objects and arrays"

@@ -30,7 +30,7 @@ def parsed(text: str) -> Any:
 def written(value: Any) -> str:
     """One text for equal values: whole numbers as such, names in order. Raises ValueError for nesting deeper than
     anything compared here."""
-    return json.dumps(whole(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _encode(whole(value))
 
 
 def whole(value: Any, deepest: int = _DEEPEST) -> Any:
@@ -66,3 +66,5 @@ def refuse(name: str) -> NoReturn:
 
 
 _decode = json.JSONDecoder(parse_constant=refuse, parse_float=_finite).decode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+"""Made once: it costs more than writing the arguments of a call."""

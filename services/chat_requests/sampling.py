@@ -47,8 +47,8 @@ def ask_for(row: DatasetRow, fields: Mapping[str, Any]) -> None:
             _REFUSED[name](name, value)
         else:
             extra[name] = value
-    if extra.keys() & further_fields.OF_TOOLS:
-        _settle_tools(extra)
+    if extra.keys() & further_fields.OF_TOOLS and not extra.get("tools"):
+        _leave_out_tools(extra)
     if extra:
         _keep(row, extra)
 
@@ -95,6 +95,8 @@ def _fault(written: str) -> str:
     """Why fields that are written as JSON cannot be kept, as a sentence. Most rows of a file have the same ones, and a
     look at each of their values takes longer than all else that is done with a row."""
     extra = json.loads(written)
+    if "tools" in extra and (why := further_fields.tools_fault(extra)):
+        return why
     for name, value in extra.items():
         if further_fields.too_deep([value]):
             return f"{quoted(name)} nests more than {further_fields.MOST_DEPTH} objects and arrays. Make it flatter."
@@ -104,15 +106,12 @@ def _fault(written: str) -> str:
     return f"{quoted(named)} {further_fields.NO_LOGPROBS}" if named else ""
 
 
-def _settle_tools(extra: dict[str, Any]) -> None:
-    """Checks tools, and leaves out what means the same as no tools. Raises WrongRowError."""
-    if not extra.get("tools"):
-        if extra.get("tool_choice", "none") not in ("none", {}, []):
-            raise WrongRowError('"tool_choice" needs "tools". Add them, or leave it out.')
-        for name in further_fields.OF_TOOLS:
-            extra.pop(name, None)
-    elif why := further_fields.tools_fault(extra):
-        raise WrongRowError(why)
+def _leave_out_tools(extra: dict[str, Any]) -> None:
+    """What means the same as no tools. Raises WrongRowError."""
+    if extra.get("tool_choice", "none") not in ("none", {}, []):
+        raise WrongRowError('"tool_choice" needs "tools". Add them, or leave it out.')
+    for name in further_fields.OF_TOOLS:
+        extra.pop(name, None)
 
 
 # -- what is not asked ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import heapq
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import Any
 
@@ -25,6 +26,8 @@ _HASH_DIGITS = 16
 _ROLES = {"developer": "system"}
 """OpenAI's newer name for it, which means the same there and which others do not know."""
 _MOST_ANSWERS = 100
+_REMEMBERED = 32
+"""Samplings. Most rows of a dataset have the same one, and its tools take longer to read than all else in the row."""
 _MERGED = tuple(field.name for field in Sampling.DESCRIPTOR.fields if field.name not in further_fields.FIELDS)
 
 
@@ -51,21 +54,11 @@ def field_of(scoring: Scoring, own: Scoring) -> str:
 
 
 def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
-    """The row's own parameters before the job's, field by field; None where it has none, so that the job's apply."""
+    """The row's own parameters before the job's, field by field; None where it has none, so that the job's apply. Rows
+    with the same parameters share the result: do not change it."""
     if not row.HasField("sampling") or not row.sampling.ListFields():
         return None
-    merged = Sampling()
-    merged.CopyFrom(sampling)
-    for name in _MERGED:
-        if row.sampling.HasField(name):
-            setattr(merged, name, getattr(row.sampling, name))
-    if row.sampling.extra_json or sampling.extra_json:
-        further_fields.write(merged, {**further_fields.fields(sampling), **further_fields.fields(row.sampling)})
-    else:
-        # Rows of an earlier version may have both; their answers are found by the parameters that were sent.
-        for name, value in row.sampling.extra.fields.items():
-            merged.extra.fields[name].CopyFrom(value)
-    return merged
+    return _merged(row.sampling.SerializeToString(deterministic=True), sampling.SerializeToString(deterministic=True))
 
 
 def asked_names(row: DatasetRow) -> Iterator[str]:
@@ -73,7 +66,8 @@ def asked_names(row: DatasetRow) -> Iterator[str]:
     for field, _ in row.sampling.ListFields():
         if field.name not in further_fields.FIELDS:
             yield field.name
-    yield from further_fields.fields(row.sampling)
+        else:
+            yield from _further_names(row.sampling.SerializeToString(deterministic=True))
     if row.stop:
         yield "stop"
 
@@ -116,6 +110,26 @@ def kept_metadata(metadata: str) -> str:
             break
         kept.add(name)
     return (b"{" + b",".join(part for name, part in parts.items() if name in kept) + b"}").decode()
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _merged(of_row: bytes, of_job: bytes) -> Sampling:
+    own, merged = Sampling.FromString(of_row), Sampling.FromString(of_job)
+    for name in _MERGED:
+        if own.HasField(name):
+            setattr(merged, name, getattr(own, name))
+    if own.extra_json or merged.extra_json:
+        further_fields.write(merged, {**further_fields.fields(merged), **further_fields.fields(own)})
+    else:
+        # Rows of an earlier version may have both; their answers are found by the parameters that were sent.
+        for name, value in own.extra.fields.items():
+            merged.extra.fields[name].CopyFrom(value)
+    return merged
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _further_names(sampling: bytes) -> tuple[str, ...]:
+    return tuple(further_fields.fields(Sampling.FromString(sampling)))
 
 
 def _reference(row: DatasetRow, field: str) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from services.evaluator.answers.reading import layers
@@ -20,6 +21,7 @@ from touchstone.v1.suite_pb2 import MetricSpec
 
 WHOLE = "whole response"
 _MOST_CHARACTERS = 120
+_MOST_SHOWN = 256
 _MOST_BYTES = 16 * 1024
 """Names of fields in one item result, which must fit into a message."""
 
@@ -136,6 +138,7 @@ def by_field(judged: Iterable[tuple[str, float]]) -> dict[str, float]:
     return {key: total / counts[key] for key, total in sums.items()}
 
 
+@lru_cache(maxsize=_MOST_SHOWN)
 def _shown(name: str) -> str:
     cut = name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS - 1]}…"
     # Messages and the database hold neither half characters nor NUL.
