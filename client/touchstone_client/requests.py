@@ -38,6 +38,7 @@ class JobFilters(TypedDict, total=False):
     model: str
     model_query: str
     suite: str
+    endpoint: str
     states: Iterable[job_pb2.Job.State]
     owner: str
     project_id: int
@@ -119,6 +120,7 @@ def list_jobs(
         model=filters.get("model", ""),
         model_query=filters.get("model_query", ""),
         suite=filters.get("suite", ""),
+        endpoint=filters.get("endpoint", ""),
         states=filters.get("states", ()),
         owner=filters.get("owner", ""),
         project_id=filters.get("project_id", 0),

@@ -164,6 +164,34 @@ async def test_history_filters_are_in_the_address_and_back_returns(browser: Brow
         await expect(rows).to_have_count(2)
 
 
+@pytest.mark.parametrize("script", [True, False])
+async def test_selected_jobs_of_history_are_retried_and_cancelled(browser: Browser, script: bool) -> None:
+    world = busy_world()
+    failed = next(job for job in world.jobs.values() if job.state == job_pb2.Job.STATE_FAILED)
+    running_ones = [job for job in world.jobs.values() if job.state == job_pb2.Job.STATE_RUNNING]
+    async with running(world) as gateway, visit(browser, gateway) as visitor:
+        page = await visitor.page(script=script)
+        await page.goto("/jobs?suite=glue")
+        for column in ("accuracy", "f1"):
+            await expect(page.locator(f"th.{column}")).to_be_in_viewport()
+        for job in (failed, *running_ones):
+            await page.locator(f"#job-{job.job_id} .pick input").check()
+        if script:
+            for words, enabled in (("Compare 3", False), ("Retry 1", True), ("Cancel 2", True)):
+                await expect(page.get_by_role("button", name=words)).to_be_enabled(enabled=enabled)
+        await page.locator("[data-act=retry]").click()
+        await expect(page.locator(f"#job-{failed.job_id} .state")).to_contain_text("pending")
+        await expect(page).to_have_url(re.compile("/jobs\\?suite=glue$"))
+        for job in running_ones:
+            await page.locator(f"#job-{job.job_id} .pick input").check()
+        await page.locator("[data-act=cancel]").click()
+        await page.get_by_role("button", name="Cancel the jobs").click()
+        await expect(page.locator("#history .tag.live")).to_have_count(0)
+        assert {job.state for job in running_ones} == {job_pb2.Job.STATE_CANCELLED}
+        await page.locator(f"#job-{failed.job_id}").get_by_role("link", name="again with changes").click()
+        await expect(page).to_have_url(re.compile(f"/run\\?from={failed.job_id}"))
+
+
 async def test_the_item_set_of_the_board_is_in_the_address(browser: Browser) -> None:
     world = busy_world()
     world.item_sets = [

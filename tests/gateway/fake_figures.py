@@ -6,7 +6,7 @@ from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
 from services.words import phrases, refusals
 from services.words.enums import MARKS
-from services.words.jobs import suite_of
+from services.words.jobs import is_finished, suite_of
 from services.words.suites import unknown_suite
 from tests.gateway import fake_data, fake_pages
 from tests.gateway.fake_world import NO_REFERENCE, World
@@ -27,6 +27,7 @@ def list_jobs(
         and request.model in ("", job.spec.model)
         and request.suite in ("", suite_of(job.spec))
         and (not request.datasets or job.spec.HasField("dataset"))
+        and request.endpoint in ("", job.spec.endpoint)
         and request.owner in ("", job.owner)
         and request.project_id in (0, job.spec.project_id)
         and request.model_query.lower() in job.spec.model.lower()
@@ -42,6 +43,8 @@ def list_jobs(
         jobs=[world.stale.get(job.job_id, job) for job in page],
         next_page_token=token,
         total_size=len(found),
+        completed=sum(job.state == _COMPLETED for job in found),
+        finished=sum(is_finished(job) for job in found),
         scores=scores,
     )
 

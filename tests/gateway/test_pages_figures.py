@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from typing import Any
 
 from services.gateway.pages.boards.table import distinctions
 from services.gateway.pages.display.formatting import change
+from services.gateway.pages.jobs.history import PAGE_SIZE
 from tests.gateway import fake_data
 from tests.gateway.fake_world import World, busy_world, spec
 from tests.gateway.gateway_server import Running
@@ -115,6 +117,81 @@ async def test_history_keeps_its_filters_in_every_address(gateway: Running) -> N
     exact = await page(gateway, "/jobs?model=mistral:7b")
     assert "1 job that match" in exact
     assert 'href="/jobs?" title="Show all models"' in exact
+
+
+def figures(text: str) -> str:
+    return " ".join(
+        re.sub("<[^>]*>", " ", text.partition('<dl class="sums"')[2].partition(">")[2].partition("</dl>")[0]).split()
+    )
+
+
+async def test_history_counts_what_its_filters_choose_and_exports_the_same_jobs(gateway: Running) -> None:
+    world = gateway.world
+    old = world.add(spec("qwen2.5:7b", "demo"), "local", age_s=40 * 86_400)
+    world.finish(world.start(old.job_id).job_id)
+    other = world.add(spec("qwen2.5:7b", endpoint="vllm-a"), "local")
+    for state in (job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED):
+        job = world.add(spec("qwen2.5:7b"), "local")
+        job.spec.project_id = 7
+        world.finish(world.start(job.job_id).job_id, state)
+    assert figures(await page(gateway, "/jobs?days=30&endpoint=ollama&project=7")) == (
+        "Total runs 3 Completed 2 Success rate 66.7 % completed of 3 finished"
+    )
+    assert figures(await page(gateway, "/jobs?status=failed")).endswith("– needs jobs of every status")
+    shown = await page(gateway, "/jobs?days=14&endpoint=vllm-a")
+    assert other.job_id in shown
+    assert '<option value="14" selected>Last 14 days</option>' in shown
+    assert figures(shown) == "Total runs 1 Completed 0 Success rate – no job has finished"
+    exported = re.search(r'href="(/api/v1/benchmarking/export[^"]*format=json[^"]*)"', shown)
+    assert exported
+    assert (await gateway.client.get(exported[1])).status_code == 200
+    chosen = world.asked[-1].jobs
+    assert chosen.endpoint == "vllm-a"
+    assert 0 <= time.time() - 14 * 86_400 - chosen.created_after.seconds < 600
+    for wrong in ("days=0", "days=x", "project=-1"):
+        assert (await gateway.client.get(f"/jobs?{wrong}")).status_code == 422
+
+
+async def test_history_walks_the_pages_of_its_days_from_one_beginning(gateway: Running) -> None:
+    for _ in range(PAGE_SIZE + 1):
+        gateway.world.finish(gateway.world.start(gateway.world.add(spec("a"), "local").job_id).job_id)
+    first = await page(gateway, "/jobs?days=7")
+    more = re.search(r'hx-get="([^"]*after=[^"]*)"', first)
+    assert more
+    rest_of_it = await page(gateway, more[1])
+    assert rest_of_it.count('<tr id="job-') == 1
+    assert len({one.created_after.ToNanoseconds() for one in listed(gateway.world)[-2:]}) == 1
+    assert (await gateway.client.get(more[1].replace("days=7", "days=8"))).status_code == 400
+
+
+async def test_selected_jobs_are_retried_and_cancelled_where_that_fits(gateway: Running) -> None:
+    world = gateway.world
+    done, failed, gone, waiting = (world.add(spec(f"m{n}"), "local").job_id for n in range(4))
+    for job_id, state in (
+        (done, job_pb2.Job.STATE_COMPLETED),
+        (failed, job_pb2.Job.STATE_FAILED),
+        (gone, job_pb2.Job.STATE_CANCELLED),
+    ):
+        world.finish(world.start(job_id).job_id, state)
+    able = dict(
+        re.findall(r'value="([0-9a-f-]{36})" form="compare-rows" data-can="([a-z ]*)"', await page(gateway, "/jobs"))
+    )
+    assert able == {done: "compare", failed: "retry", gone: "retry", waiting: "cancel"}
+    everything = {"jobs": [done, failed, gone, waiting]}
+    answer = await gateway.client.post("/jobs/retry?suite=glue&days=7", data=everything, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs?suite=glue&days=7")
+    assert {world.jobs[one].state for one in (failed, gone)} == {job_pb2.Job.STATE_PENDING}
+    world.finish(world.start(gone).job_id)
+    assert (await gateway.client.post("/jobs/cancel", data=everything)).status_code == 303
+    assert {world.jobs[one].state for one in (failed, waiting)} == {job_pb2.Job.STATE_CANCELLED}
+    for action, sent, status, words in (
+        ("cancel", everything, 409, "No selected job can be cancelled: each has finished or belongs to another user."),
+        ("retry", {"jobs": [done]}, 409, "No selected job can be retried: each has all its answers"),
+        ("retry", {}, 400, "Select between 1 and 100 jobs."),
+        ("cancel", {"jobs": ["nonsense"]}, 404, "not found"),
+    ):
+        answer = await gateway.client.post(f"/jobs/{action}", data=sent)
+        assert (answer.status_code, words in answer.text) == (status, True), (action, answer.text)
 
 
 async def test_the_board_shows_rank_ranges_and_changes_as_rest_has_them(gateway: Running) -> None:

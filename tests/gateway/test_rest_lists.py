@@ -18,7 +18,7 @@ from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 async def test_every_filter_of_the_list_reaches_the_results_service(gateway: Running) -> None:
     await get(
         gateway,
-        "/results?model_name=qwen2.5:7b&suite=demo&status=running&project_id=7&query=QWEN&owner=alice&limit=5",
+        "/results?model_name=qwen2.5:7b&suite=demo&status=running&project_id=7&query=QWEN&owner=alice&endpoint=ollama&limit=5",
     )
     (asked,) = gateway.world.asked
     assert asked == results_service_pb2.ResultsServiceListJobsRequest(
@@ -27,6 +27,7 @@ async def test_every_filter_of_the_list_reaches_the_results_service(gateway: Run
         suite="demo",
         states=[job_pb2.Job.STATE_PLANNING, job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_FINALIZING],
         owner="alice",
+        endpoint="ollama",
         project_id=7,
         model_query="QWEN",
     )

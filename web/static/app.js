@@ -163,10 +163,17 @@ const picked = new Set([...document.querySelectorAll(".pick :checked")].map((box
 function showPicked() {
   for (const box of document.querySelectorAll(".pick input")) box.checked = picked.has(box.value);
   for (const form of byData("compares")) {
-    const runs = [...form.elements].filter((one) => one.name === "jobs" && (one.checked || one.type === "hidden")).length;
+    const rows = [...form.elements].filter((one) => one.name === "jobs" && (one.checked || one.type === "hidden"));
+    const able = (act) => rows.filter((one) => (one.dataset.can || "compare").split(" ").includes(act)).length;
     const button = form.querySelector("[data-compare]");
-    button.textContent = runs ? `Compare ${runs}` : "Compare";
-    button.disabled = runs < 2 || runs > 10;
+    button.textContent = rows.length ? `Compare ${rows.length}` : "Compare";
+    button.disabled = rows.length < 2 || rows.length > 10 || able("compare") < rows.length;
+    for (const act of form.querySelectorAll("[data-act]")) {
+      const word = act.dataset.act[0].toUpperCase() + act.dataset.act.slice(1);
+      const count = able(act.dataset.act);
+      act.textContent = count ? `${word} ${count}` : word;
+      act.disabled = !count;
+    }
   }
 }
 

@@ -90,5 +90,7 @@ NEXT_PAGE_TOKEN = about(STRING, "The `page_token` of the next page. Empty on the
 OWNER = Parameter("owner", text(200), "Only what this user created.", "")
 MODEL = Parameter("model_name", text(400), "Only this model, by its exact id.", "")
 SUITE = Parameter("suite", text(200), "Only this suite.", "")
+DAYS = Parameter("days", integer(1, 3650), "The days to look back.", 30)
+ENDPOINT = Parameter("endpoint", text(200), "Only runs at this endpoint.", "")
 STATUS = Parameter("status", one_of(*STATUSES), "Only jobs in this state.", "")
 PROJECT = Parameter("project_id", integer(0, INT64_MAX), "Only this project. 0 means all.", 0)

@@ -14,7 +14,7 @@ from services.gateway.pages.items.annotation import annotate
 from services.gateway.pages.items.listing import item, items
 from services.gateway.pages.items.side_by_side import side_by_side
 from services.gateway.pages.jobs.events import events
-from services.gateway.pages.jobs.history import history, jump
+from services.gateway.pages.jobs.history import cancel_selected, history, jump, retry_selected
 from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import job_page, mark, retry, stop
 from services.gateway.pages.layout.login import login, logout
@@ -37,6 +37,8 @@ routes = [
     Route("/queue", queue.queue_page),
     Route("/queue/{job_id}/priority", queue.set_priority, methods=["POST"]),
     Route("/queue/{job_id}/cancel", queue.cancel, methods=["POST"]),
+    Route("/jobs/retry", retry_selected, methods=["POST"]),
+    Route("/jobs/cancel", cancel_selected, methods=["POST"]),
     Route("/jobs/{job_id}", job_page),
     Route("/jobs/{job_id}/events", events),
     Route("/jobs/{job_id}/log", log_page),

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import math
 import re
+import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from datetime import UTC, datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
-from services.errors import NotFoundError, TouchstoneError, UnavailableError
+from services.errors import InvalidRequestError, NotFoundError, TouchstoneError, UnavailableError
 from services.gateway.access.limits import Streams
 from services.gateway.backend import Backend
 from services.words.jobs import is_finished, suite_of
@@ -122,6 +123,28 @@ async def result_of(backend: Backend, job_id: str, caller: rpc.Identity) -> metr
         return metric_pb2.JobResult(job_id=job_id)
 
 
+_DAYS_TOKEN = re.compile(r"([0-9]{1,4})\.([0-9]{1,13})\.(.+)")
+
+
+def days_start(days: int, token: str) -> tuple[int, str]:
+    """Milliseconds since 1970 at which a list of the last days begins, and the list's own token.
+
+    All pages have the same beginning as the first one: a list's token is invalid for any other filter. Raises
+    InvalidRequestError for a token of another request.
+    """
+    if not token:
+        return int((time.time() - days * 86_400) * 1000), ""
+    found = _DAYS_TOKEN.fullmatch(token)
+    if found is None or int(found[1]) != days:
+        raise InvalidRequestError("The page token belongs to another request. Start again without one.", "page_token")
+    return int(found[2]), found[3]
+
+
+def days_token(days: int, start_ms: int, token: str) -> str:
+    """What `days_start` reads; empty on the last page."""
+    return f"{days}.{start_ms}.{token}" if token else ""
+
+
 def percent(job: job_pb2.Job) -> int:
     """Whole percent of items done, rounded down: 100 means all."""
     total = job.progress.items_total
@@ -179,6 +202,7 @@ def _fits(job: job_pb2.Job, request: results_service_pb2.ResultsServiceListJobsR
     return (
         request.model in ("", job.spec.model)
         and request.suite in ("", suite_of(job.spec))
+        and request.endpoint in ("", job.spec.endpoint)
         and (not request.states or job.state in request.states)
         and request.owner in ("", job.owner)
         and request.project_id in (0, job.spec.project_id)

@@ -99,6 +99,7 @@ def jobs_where(
         "model": request.model,
         "model_query": request.model_query,
         "suite": request.suite,
+        "endpoint": request.endpoint,
         "datasets": request.datasets,
         "owner": request.owner,
         "project_id": request.project_id,
@@ -128,11 +129,15 @@ def list_jobs(
     """Newest first. Raises InvalidRequestError for a bad page."""
     jobs, token = read_page(connection, request, visible)
     text, parameters = jobs_where(request, visible)
-    ((total,),) = connection.execute(query("runs/count_jobs").format(where=text), parameters).fetchall()
+    ((total, completed, finished),) = connection.execute(
+        query("runs/count_jobs").format(where=text), parameters
+    ).fetchall()
     return results_service_pb2.ResultsServiceListJobsResponse(
         jobs=jobs,
         next_page_token=token,
         total_size=total,
+        completed=completed,
+        finished=finished,
         scores=read_scores(connection, jobs) if request.with_scores else [],
     )
 

@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     of_files(parser.add_argument("--output", "-o", default="-", metavar="FILE", help="a file (default: stdout)"))
     parser.add_argument("--model", default="", help="of jobs and metrics: exact model id")
     parser.add_argument("--suite", default="", help="of jobs and metrics")
+    parser.add_argument("--endpoint", default="", help="of jobs and metrics")
     parser.add_argument("--status", choices=STATUSES, action="append", default=[], help="of jobs and metrics")
     parser.add_argument("--owner", default="", metavar="USER", help="of jobs and metrics")
     parser.add_argument("--project-id", type=project, default=0, metavar="N", help="of jobs and metrics")
@@ -89,6 +90,7 @@ def _what(client: Client, options: argparse.Namespace, job: str) -> Export:
     filters: JobFilters = {
         "model": options.model,
         "suite": options.suite,
+        "endpoint": options.endpoint,
         "owner": options.owner,
         "project_id": options.project_id,
         "states": [state for word in options.status for state in states_of(word)],

@@ -70,6 +70,7 @@ def add(commands: Any) -> None:
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", help="exact model id")
     parser.add_argument("--suite", default="")
+    parser.add_argument("--endpoint", default="")
     parser.add_argument("--owner", default="", metavar="USER")
     parser.add_argument("--project-id", type=project, default=0, metavar="N")
 
@@ -79,6 +80,7 @@ def _filters(options: argparse.Namespace) -> JobFilters:
         "states": [state for word in getattr(options, "status", ()) for state in states_of(word)],
         "model": options.model,
         "suite": options.suite,
+        "endpoint": options.endpoint,
         "owner": options.owner,
         "project_id": options.project_id,
     }

@@ -41,7 +41,7 @@ class ResultsServiceGetJobResponse(_message.Message):
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
 
 class ResultsServiceListJobsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "model", "suite", "states", "owner", "project_id", "created_after", "model_query", "with_scores", "datasets")
+    __slots__ = ("page_size", "page_token", "model", "suite", "states", "owner", "project_id", "created_after", "model_query", "with_scores", "datasets", "endpoint")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +53,7 @@ class ResultsServiceListJobsRequest(_message.Message):
     MODEL_QUERY_FIELD_NUMBER: _ClassVar[int]
     WITH_SCORES_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     model: str
@@ -64,19 +65,24 @@ class ResultsServiceListJobsRequest(_message.Message):
     model_query: str
     with_scores: bool
     datasets: bool
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.Job.State, str]]] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model_query: _Optional[str] = ..., with_scores: _Optional[bool] = ..., datasets: _Optional[bool] = ...) -> None: ...
+    endpoint: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.Job.State, str]]] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model_query: _Optional[str] = ..., with_scores: _Optional[bool] = ..., datasets: _Optional[bool] = ..., endpoint: _Optional[str] = ...) -> None: ...
 
 class ResultsServiceListJobsResponse(_message.Message):
-    __slots__ = ("jobs", "next_page_token", "total_size", "scores")
+    __slots__ = ("jobs", "next_page_token", "total_size", "scores", "completed", "finished")
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
     next_page_token: str
     total_size: int
     scores: _containers.RepeatedCompositeFieldContainer[JobScores]
-    def __init__(self, jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[JobScores, _Mapping]]] = ...) -> None: ...
+    completed: int
+    finished: int
+    def __init__(self, jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[JobScores, _Mapping]]] = ..., completed: _Optional[int] = ..., finished: _Optional[int] = ...) -> None: ...
 
 class JobScores(_message.Message):
     __slots__ = ("job_id", "averages", "not_ranked_reason", "caution")

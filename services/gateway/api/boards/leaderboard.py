@@ -8,7 +8,7 @@ from services.gateway.api.answers import job_results, members
 from services.gateway.api.answers.metrics import CAUTION, UNREAD, cautioned, interval, mean_of
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.fields.checks import one_of, text
-from services.gateway.fields.query import PROJECT, Parameter, limit
+from services.gateway.fields.query import ENDPOINT, PROJECT, Parameter, limit
 from services.gateway.fields.schema import (
     BOOLEAN,
     COUNT,
@@ -252,7 +252,7 @@ BOARD = Endpoint(
             "Rank runs of these items. If absent, full runs, or else those with the most items.",
             "",
         ),
-        Parameter("endpoint", text(200), "Only runs at this endpoint.", ""),
+        ENDPOINT,
         PROJECT,
     ),
     gives={"job_id": "/leaderboard/0/job_id"},

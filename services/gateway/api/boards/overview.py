@@ -9,9 +9,8 @@ from services.gateway.api.answers.job import JOB_ROW, row
 from services.gateway.api.answers.metrics import METRIC, SOMETIMES, metric_body
 from services.gateway.api.boards.leaderboard import MODE
 from services.gateway.api.declare.endpoint import Call, Endpoint
-from services.gateway.api.jobs.listing import DAYS
 from services.gateway.fields.checks import integer, text
-from services.gateway.fields.query import MODEL, PROJECT, SUITE, Parameter, limit
+from services.gateway.fields.query import DAYS, MODEL, PROJECT, SUITE, Parameter, limit
 from services.gateway.fields.schema import COUNT, NUMBER, about, array, null, shape
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 
 from starlette.responses import Response, StreamingResponse
 
@@ -11,7 +12,7 @@ from services.gateway.api.declare.endpoint import JSON, Call, Endpoint
 from services.gateway.api.items.listing import CHOICE, chosen
 from services.gateway.api.jobs.listing import FILTERS, listing
 from services.gateway.fields.checks import one_of
-from services.gateway.fields.query import Parameter
+from services.gateway.fields.query import DAYS, Parameter
 from services.gateway.fields.schema import about
 from services.gateway.http.responses import FieldErrors
 from services.gateway.reads import jobs
@@ -47,6 +48,8 @@ async def export_jobs(call: Call) -> Response:
     """Jobs, or their metrics, as a file; the filters are those of the list. 400 for an unknown suite."""
     kind = call.query["kind"]
     request = results_service_pb2.ExportRequest(kind=EXPORT_KINDS[kind], jobs=listing(call))
+    if call.query["days"]:
+        request.jobs.created_after.FromMilliseconds(jobs.days_start(call.query["days"], "")[0])
     return await _file(call, request, kind, call.query["format"] or "csv")
 
 
@@ -82,6 +85,7 @@ def _kind(*kinds: str) -> Parameter:
 _FORMAT = Parameter(
     "format", one_of(*EXPORT_FORMATS), "How rows are written. `csv` if absent, or `jsonl` for `batch` and `golden`.", ""
 )
+_DAYS = replace(DAYS, about="The days to look back. All jobs if absent.", default=None)
 _FILE = about({}, "The file's content.")
 EXPORT_JOB = Endpoint(
     "GET",
@@ -102,6 +106,6 @@ EXPORT = Endpoint(
     "Get jobs, or the metrics of jobs, as a file.",
     answer=_FILE,
     media=tuple(media.partition(";")[0] for media in _MEDIA.values()),
-    query=(_kind("jobs", "metrics"), _FORMAT, *FILTERS),
+    query=(_kind("jobs", "metrics"), _FORMAT, *FILTERS, _DAYS),
     streams=True,
 )

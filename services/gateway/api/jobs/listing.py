@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import time
 from typing import Any
 
-from services.errors import ConflictError, InvalidRequestError, NotFoundError
+from services.errors import ConflictError, NotFoundError
 from services.gateway.api.answers import members
 from services.gateway.api.answers.job import JOB_ROW, ROW, row
 from services.gateway.api.answers.metrics import CAUTION, interval, mean_of
 from services.gateway.api.declare.endpoint import Call, Endpoint
-from services.gateway.fields.checks import integer, text
+from services.gateway.fields.checks import text
 from services.gateway.fields.query import (
+    DAYS,
+    ENDPOINT,
     MODEL,
     NEXT_PAGE_TOKEN,
     OWNER,
@@ -33,10 +33,7 @@ from touchstone.v1 import results_service_pb2, scheduler_service_pb2
 PAGE = 100
 """Jobs per request: a thousand with their plans are too large for one gRPC message."""
 QUERY = Parameter("query", text(200), "A text in the model's id, in upper or lower case.", "")
-FILTERS = (MODEL, SUITE, STATUS, PROJECT, QUERY, OWNER)
-_TOKEN = re.compile(r"([0-9]{1,4})\.([0-9]{1,13})\.(.+)")
-"""The token of a further page of the history: its days, its start in milliseconds, the list's token."""
-DAYS = Parameter("days", integer(1, 3650), "The days to look back.", 30)
+FILTERS = (MODEL, SUITE, ENDPOINT, STATUS, PROJECT, QUERY, OWNER)
 
 
 def listing(call: Call) -> results_service_pb2.ResultsServiceListJobsRequest:
@@ -45,6 +42,7 @@ def listing(call: Call) -> results_service_pb2.ResultsServiceListJobsRequest:
     return results_service_pb2.ResultsServiceListJobsRequest(
         model=call.query["model_name"],
         suite=call.query["suite"],
+        endpoint=call.query["endpoint"],
         states=states_of(status) if status else [],
         owner=call.query["owner"],
         project_id=call.query["project_id"],
@@ -88,7 +86,7 @@ async def list_results(call: Call) -> JSONResponse:
 async def history(call: Call) -> JSONResponse:
     """Jobs created in the last days with the scores of those that are sealed, newest first."""
     days = call.query["days"]
-    start_ms, token = _start(days, call.query["page_token"])
+    start_ms, token = jobs.days_start(days, call.query["page_token"])
     request = listing(call)
     request.created_after.FromMilliseconds(start_ms)
     request.with_scores = True
@@ -101,23 +99,9 @@ async def history(call: Call) -> JSONResponse:
             "history": rows,
             "total_runs": found.total_size,
             "date_range": f"Last {counted(days, 'day')}",
-            "next_page_token": f"{days}.{start_ms}.{token}" if token else "",
+            "next_page_token": jobs.days_token(days, start_ms, token),
         }
     )
-
-
-def _start(days: int, token: str) -> tuple[int, str]:
-    """Milliseconds since 1970 at which a history of this many days begins, and the list's own token.
-
-    All pages have the same beginning as the first one: a list's token is invalid for any other filter. Raises
-    InvalidRequestError for a token of another request.
-    """
-    if not token:
-        return int((time.time() - days * 86_400) * 1000), ""
-    found = _TOKEN.fullmatch(token)
-    if found is None or int(found[1]) != days:
-        raise InvalidRequestError("The page token belongs to another request. Start again without one.", "page_token")
-    return int(found[2]), found[3]
 
 
 def _score(scores: results_service_pb2.JobScores | None) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from services.gateway.pages.datasets import live
 from services.gateway.pages.display import conversation, palette, work_words
 from services.gateway.pages.forms.dataset_form import PILOT_ROWS, RunForm, groups
 from services.gateway.pages.forms.scoring_form import ScoringForm
-from services.gateway.pages.jobs.page import go_to
-from services.gateway.pages.layout.shell import fragment, is_fragment, render
+from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.pages.runs.page import queue_once, refusal
 from services.gateway.reads import jobs
 from services.gateway.reads.datasets import row_body

@@ -4,22 +4,26 @@ admins."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from services.errors import TouchstoneError
+from services import rpc
+from services.errors import ConflictError, InvalidRequestError, TouchstoneError
 from services.gateway import context
+from services.gateway.context import Context
+from services.gateway.fields.query import DAYS, PROJECT, values_of
 from services.gateway.pages.display import formatting, palette
 from services.gateway.pages.display.work_words import scorer_name
-from services.gateway.pages.layout.shell import fragment, is_fragment, render
+from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.reads import jobs
 from services.words.enums import reading_name
-from services.words.jobs import STATUSES, is_finished, is_rescore, states_of
+from services.words.jobs import STATUSES, can_retry, is_finished, is_rescore, states_of
 from touchstone.v1 import call_pb2, job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
 
 
@@ -104,6 +108,9 @@ def _row(job: job_pb2.Job, scores: results_service_pb2.JobScores) -> JobRow:
 
 PAGE_SIZE = 50
 
+_DAYS = (1, 7, 30, 90, 365)
+_NUMBERS = (replace(DAYS, default=0), replace(PROJECT, name="project"))
+_MOST_SELECTED = 100
 _SHOWN = 20
 _USAGE_DAYS = 30
 _PATIENCE_S = 2.0
@@ -112,60 +119,97 @@ _PATIENCE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters in the address; empty means any. `model` is an exact id, `query` a part of it in any case."""
+    """The filters in the address; empty and 0 mean any. `model` is an exact id, `query` a part of it in any case."""
 
-    status: str
-    suite: str
-    model: str
-    query: str
+    status: str = ""
+    suite: str = ""
+    endpoint: str = ""
+    model: str = ""
+    query: str = ""
+    days: int = 0
+    project: int = 0
+
+    @classmethod
+    def of(cls, query: QueryParams) -> Filters:
+        """Raises FieldErrors for days or a project outside of their range."""
+        status = query.get("status", "")
+        numbers = values_of({name: query.get(name, "").strip() for name in ("days", "project")}, _NUMBERS)
+        return cls(
+            status=status if status in STATUSES else "",
+            suite=query.get("suite", ""),
+            endpoint=query.get("endpoint", ""),
+            model=query.get("model", ""),
+            query=query.get("query", "").strip()[:200],
+            **numbers,
+        )
 
     def __bool__(self) -> bool:
         return any(asdict(self).values())
 
-    def address(self, **changes: str) -> str:
+    def encoded(self, **changes: object) -> str:
+        """The filters as a query, with `changes`."""
+        return urlencode({name: value for name, value in (asdict(self) | changes).items() if value})
+
+    def address(self, **changes: object) -> str:
         """The page with these filters, with `changes` to its query."""
-        return "/jobs?" + urlencode({name: value for name, value in (asdict(self) | changes).items() if value})
+        return "/jobs?" + self.encoded(**changes)
 
     def export(self, form: str) -> str:
         """The same jobs as a file."""
-        asked = {"kind": "jobs", "format": form, "status": self.status, "suite": self.suite}
-        asked |= {"model_name": self.model, "query": self.query}
-        return "/api/v1/benchmarking/export?" + urlencode({name: value for name, value in asked.items() if value})
+        named = asdict(self)
+        asked = {"kind": "jobs", "format": form, "model_name": named.pop("model"), "project_id": named.pop("project")}
+        return "/api/v1/benchmarking/export?" + urlencode({n: value for n, value in (asked | named).items() if value})
+
+    def request(self, after: str) -> tuple[results_service_pb2.ResultsServiceListJobsRequest, int]:
+        """A page of the jobs, and when its days begin in milliseconds since 1970, 0 without days. Raises
+        InvalidRequestError for an `after` of other filters."""
+        start_ms, token = jobs.days_start(self.days, after) if self.days else (0, after)
+        call = results_service_pb2.ResultsServiceListJobsRequest(
+            page_size=PAGE_SIZE,
+            page_token=token,
+            model=self.model,
+            suite=self.suite,
+            endpoint=self.endpoint,
+            states=states_of(self.status) if self.status else [],
+            model_query=self.query,
+            project_id=self.project,
+            with_scores=True,
+        )
+        if self.days:
+            call.created_after.FromMilliseconds(start_ms)
+        return call, start_ms
 
 
 async def history(request: Request) -> Response:
     """A filtered page of jobs. Live ones show the scheduler's figures, which are newer than the stored ones."""
     ctx, caller = context.of(request), context.identity(request)
-    query = request.query_params
-    status = query.get("status", "") if query.get("status", "") in STATUSES else ""
-    after = query.get("after", "")
-    chosen = Filters(status, query.get("suite", ""), query.get("model", ""), query.get("query", "").strip()[:200])
-    call = results_service_pb2.ResultsServiceListJobsRequest(
-        page_size=PAGE_SIZE,
-        page_token=after,
-        model=chosen.model,
-        suite=chosen.suite,
-        states=states_of(status) if status else [],
-        model_query=chosen.query,
-        with_scores=True,
-    )
+    chosen, after = Filters.of(request.query_params), request.query_params.get("after", "")
+    call, start_ms = chosen.request(after)
     answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
     found, fresh = await jobs.current(ctx.backend, call, answer.jobs, caller, 0 if after else PAGE_SIZE)
     try:
         suites, keys = [s.suite for s in await ctx.catalogue.suites()], await ctx.catalogue.model_keys()
+        endpoints = [one.endpoint for one in await ctx.catalogue.endpoints()]
     except TouchstoneError:
-        suites, keys = [], []
+        suites, keys, endpoints = [], [], []
     names = {job.spec.dataset.dataset_id: job.spec.dataset.name for job in found if job.spec.HasField("dataset")}
     offered = [(name, name) for name in suites]
     if chosen.suite not in ("", *suites):
         offered.append((chosen.suite, names.get(chosen.suite) or chosen.suite))
+    more = answer.next_page_token
+    if chosen.days:
+        more = jobs.days_token(chosen.days, start_ms, more)
     values = {
         "rows": job_rows(found, answer.scores),
+        "can": {job.job_id: actions(job, caller) for job in found},
         "total": answer.total_size + fresh,
+        "answer": answer,
         "chosen": chosen,
         "statuses": STATUSES,
         "suites": sorted(offered, key=lambda one: one[1]),
-        "more": chosen.address(after=answer.next_page_token) if answer.next_page_token else "",
+        "endpoints": sorted({*endpoints, *filter(None, [chosen.endpoint])}),
+        "days": sorted({*_DAYS, *filter(None, [chosen.days])}),
+        "more": chosen.address(after=more) if more else "",
         "here": chosen.address(),
         "slots": palette.assign(keys, ((job.spec.endpoint, job.spec.model) for job in found)),
         "refresh": not after and any(not is_finished(job) for job in found),
@@ -176,6 +220,62 @@ async def history(request: Request) -> Response:
     return await render(
         request, "jobs/index.html", "history", values | {"set_aside": aside, "usage": usage, "usage_days": _USAGE_DAYS}
     )
+
+
+def actions(job: job_pb2.Job, caller: rpc.Identity) -> str:
+    """What the caller may do with the job when it is selected: words of "compare retry cancel"."""
+    mine = caller.is_admin or caller.user == job.owner
+    able = {
+        "compare": job.state == job_pb2.Job.STATE_COMPLETED,
+        "retry": mine and can_retry(job),
+        "cancel": mine and not is_finished(job),
+    }
+    return " ".join(word for word, may in able.items() if may)
+
+
+async def retry_selected(request: Request) -> Response:
+    """Runs what is missing of the selected jobs."""
+
+    async def send(ctx: Context, job_id: str, caller: rpc.Identity) -> None:
+        call = scheduler_service_pb2.RetryJobRequest(job_id=job_id)
+        await ctx.backend.ask(ctx.backend.scheduler.RetryJob, call, caller)
+
+    return await _each_selected(request, "retry", "retried", send)
+
+
+async def cancel_selected(request: Request) -> Response:
+    """Cancels the selected jobs that have not finished."""
+
+    async def send(ctx: Context, job_id: str, caller: rpc.Identity) -> None:
+        call = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
+        await ctx.backend.ask(ctx.backend.scheduler.CancelJob, call, caller)
+
+    return await _each_selected(request, "cancel", "cancelled", send)
+
+
+async def _each_selected(
+    request: Request, action: str, done: str, send: Callable[[Context, str, rpc.Identity], Awaitable[None]]
+) -> Response:
+    """Does it to each selected job that it fits, and shows the list. Raises ConflictError where a job refuses, which
+    says how many did not."""
+    ctx, caller = context.of(request), context.identity(request)
+    ids = list(dict.fromkeys(one for one in (await request.form()).getlist("jobs") if isinstance(one, str)))
+    if not 1 <= len(ids) <= _MOST_SELECTED:
+        raise InvalidRequestError(f"Select between 1 and {_MOST_SELECTED} jobs.", "jobs")
+    found = await asyncio.gather(*(jobs.find(ctx.backend, job_id, caller) for job_id in ids))
+    fit = [job.job_id for job in found if action in actions(job, caller).split()]
+    if not fit:
+        why = "has finished" if action == "cancel" else "has all its answers, has not finished,"
+        raise ConflictError(f"No selected job can be {done}: each {why} or belongs to another user.")
+    outcomes = await asyncio.gather(*(send(ctx, job_id, caller) for job_id in fit), return_exceptions=True)
+    problems = [one for one in outcomes if isinstance(one, BaseException)]
+    for problem in problems:
+        if not isinstance(problem, TouchstoneError):
+            raise problem
+    if problems:
+        reasons = " ".join(dict.fromkeys(str(problem) for problem in problems))
+        raise ConflictError(f"{len(fit) - len(problems)} of {formatting.plural(len(fit), 'job')} {done}. {reasons}")
+    return go_to(request, Filters.of(request.query_params).address())
 
 
 async def _usage(request: Request) -> Sequence[call_pb2.CallUsage]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from services import rpc
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
@@ -21,7 +21,7 @@ from services.gateway.pages.forms.scoring_form import ScoringForm
 from services.gateway.pages.items.listing import Listing
 from services.gateway.pages.items.listing import load as load_items
 from services.gateway.pages.jobs import receipt
-from services.gateway.pages.layout.shell import render
+from services.gateway.pages.layout.shell import go_to, render
 from services.gateway.reads import jobs
 from services.gateway.reads.jobs import percent, total_seconds
 from services.words.enums import MARKS, WEIGHTINGS, reading_name, weighting_name
@@ -335,10 +335,3 @@ async def mark(request: Request) -> Response:
     )
     await ctx.backend.ask(ctx.backend.results.MarkRun, call, caller)
     return go_to(request, f"/jobs/{job_id}")
-
-
-def go_to(request: Request, address: str) -> Response:
-    """Sends the browser on: by header for htmx, by redirect without it."""
-    if "hx-request" in request.headers:
-        return Response(status_code=204, headers={"HX-Redirect": address})
-    return RedirectResponse(address, 303)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.requests import HTTPConnection
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from services.errors import NoRoomError, TouchstoneError
 from services.gateway import context
@@ -79,3 +79,10 @@ async def load(connection: HTTPConnection, page: str) -> Shell:
         except TouchstoneError:
             queue = None
     return Shell(page, caller, queue, endpoints, notice or (queue.notice if queue else ""))
+
+
+def go_to(request: HTTPConnection, address: str) -> Response:
+    """Sends the browser on: by header for htmx, by redirect without it."""
+    if "hx-request" in request.headers:
+        return Response(status_code=204, headers={"HX-Redirect": address})
+    return RedirectResponse(address, 303)

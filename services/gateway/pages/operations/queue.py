@@ -14,8 +14,7 @@ from services import rpc
 from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
 from services.gateway.pages.display import formatting, palette
-from services.gateway.pages.jobs.page import go_to
-from services.gateway.pages.layout.shell import fragment, is_fragment, render
+from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.reads import jobs
 from services.words import refusals
 from services.words.enums import PRIORITIES

@@ -15,8 +15,7 @@ from services.errors import InvalidRequestError, TouchstoneError, UnavailableErr
 from services.gateway import context
 from services.gateway.pages.display import palette
 from services.gateway.pages.forms.run_form import Checked, Form, categories, left_out, modes, shots_of, takes_reading
-from services.gateway.pages.jobs.page import go_to
-from services.gateway.pages.layout.shell import fragment, is_fragment, render
+from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.reads import estimate, jobs
 from services.words.enums import PRIORITIES
 from services.words.sampling import offered

@@ -12,8 +12,8 @@ from services.errors import InvalidRequestError
 from services.gateway import context
 from services.gateway.fields import checks
 from services.gateway.pages.forms.scoring_form import ScoringForm
-from services.gateway.pages.jobs.page import dataset_of, go_to
-from services.gateway.pages.layout.shell import fragment
+from services.gateway.pages.jobs.page import dataset_of
+from services.gateway.pages.layout.shell import fragment, go_to
 from services.gateway.pages.runs.page import queue_once
 from services.gateway.reads import jobs
 from services.gateway.reads.jobs import copy_of

@@ -30,22 +30,29 @@ def listed(connection: Connection, visible: Visibility | None = None, **filters:
         token = page.next_page_token
         if not token:
             assert totals == {len(found)}
+            counted = (page.completed, page.finished)
+            assert counted == tuple(sum(STATES[one] in among for one in found) for among in (ENDED[:1], ENDED))
             return found
 
 
+ENDED = (job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED)
+ROWS = (
+    ("a", "GPT-4", "glue", "ann", 1, job_pb2.Job.STATE_COMPLETED),
+    ("b", "gpt-4o", "glue", "bob", 1, job_pb2.Job.STATE_FAILED),
+    ("c", "100%_gpt", "mmlu", "ann", 2, job_pb2.Job.STATE_RUNNING),
+    ("d", "llama", "mmlu", "bob", 2, job_pb2.Job.STATE_COMPLETED),
+    # Of one moment: order and pages are kept by the id.
+    ("e", "llama", "glue", "ann", 2, job_pb2.Job.STATE_COMPLETED),
+)
+STATES = {row[0]: row[-1] for row in ROWS}
+
+
 def some(connection: Connection) -> None:
-    rows = (
-        ("a", "GPT-4", "glue", "ann", 1, job_pb2.Job.STATE_COMPLETED),
-        ("b", "gpt-4o", "glue", "bob", 1, job_pb2.Job.STATE_FAILED),
-        ("c", "100%_gpt", "mmlu", "ann", 2, job_pb2.Job.STATE_RUNNING),
-        ("d", "llama", "mmlu", "bob", 2, job_pb2.Job.STATE_COMPLETED),
-        # Of one moment: order and pages are kept by the id.
-        ("e", "llama", "glue", "ann", 2, job_pb2.Job.STATE_COMPLETED),
-    )
-    for number, (job_id, model, suite, owner, project, state) in enumerate(rows):
+    for number, (job_id, model, suite, owner, project, state) in enumerate(ROWS):
         made = job(
             job_id, suite=suite, model=model, owner=owner, project_id=project, state=state, minute=min(number, 3)
         )
+        made.spec.endpoint = "cloud" if model == "llama" else "local"
         writes.store_events(connection, [event(f"{number:04d}", made)])
 
 
@@ -58,6 +65,7 @@ def some(connection: Connection) -> None:
         ({"model_query": "0%_"}, "c"),
         ({"model_query": "gpt", "suite": "glue"}, "ba"),
         ({"project_id": 2}, "edc"),
+        ({"endpoint": "cloud", "suite": "mmlu"}, "d"),
         ({"project_id": 2, "owner": "ann", "states": [job_pb2.Job.STATE_COMPLETED]}, "e"),
         ({"states": [job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_RUNNING]}, "cb"),
     ],

@@ -1,6 +1,7 @@
     ($model = '' OR model = $model)
     AND ($model_query = '' OR contains(lower(model), lower($model_query)))
     AND ($suite = '' OR suite = $suite)
+    AND ($endpoint = '' OR endpoint = $endpoint)
     AND (NOT $datasets OR starts_with(suite, 'ds_'))
     AND ($owner = '' OR owner = $owner)
     AND ($visible_owner = '' OR owner = $visible_owner)
