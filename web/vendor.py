@@ -27,11 +27,6 @@ FILES = (
         "htmx.min.js",
         "Qp9rdC8H7EqOoX+nR0P3RPG2Noji+qdwJlGpfzwQJsfOpp3sGwIdSP9xO3+UlEhn",
     ),
-    (
-        "htmx.org/dist/ext/hx-sse.min.js",
-        "hx-sse.min.js",
-        "v8HvucQ+ohQhMg0arboXc5049yNR46QKMjphs7YDch+Wm7zpfK5XVS01f26mQDJV",
-    ),
     ("htmx.org/LICENSE", "htmx.LICENSE", "hU3SbIwDRi3Fq5qi+gLVwm7zNVOKB3ddD795kmN4Dg7C86VuGoDrWKa/TPGW6BWA"),
 )
 

@@ -4,7 +4,7 @@ Delivery: at least once everywhere. Publishing returns after JetStream has synce
 acknowledgement that follows a publish never loses work; every consumer tolerates duplicates.
 """
 
-from services.bus.calls import CallAnswer, CallSessions, Outbox, make_call, serve_calls
+from services.bus.calls import MOST_CALL_BYTES, CallAnswer, CallSessions, Outbox, make_call, serve_calls
 from services.bus.cancelling import end_tasks, heed_cancel
 from services.bus.connection import Settings, connect, open_bus
 from services.bus.contract import (
@@ -105,6 +105,7 @@ __all__ = [
     "LIMITS",
     "LOGS",
     "LOG_LEVELS",
+    "MOST_CALL_BYTES",
     "PLAN_ENDPOINT",
     "PLAN_UNIT",
     "PROVIDER_BATCHES",

@@ -29,6 +29,8 @@ from touchstone.v1 import call_pb2
 
 log = logging.getLogger(__name__)
 
+MOST_CALL_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of the body of a call to `/v1/chat/completions` or `/v1/responses`, most."""
 PIECE_BYTES: Final = 512 * 1024
 _ACCEPT_S = 5.0
 _ANSWER_S = 10.0

@@ -213,7 +213,8 @@ class Backend:
 
     async def health(self) -> dict[str, bool]:
         """Whether each service says that it is serving."""
-        return {name: await line.serving(_HEALTH_S) for name, line in self._lines.items()}
+        serving = await asyncio.gather(*(line.serving(_HEALTH_S) for line in self._lines.values()))
+        return dict(zip(self._lines, serving, strict=True))
 
     async def close(self) -> None:
         for line in self._lines.values():

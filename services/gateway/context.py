@@ -13,6 +13,7 @@ from services.gateway.access.auth import Caller, ClosedAccess, LocalAccess, Toke
 from services.gateway.access.limits import SlidingWindow, Streams
 from services.gateway.backend import Backend
 from services.gateway.reads.catalogue import Catalogue
+from services.gateway.reads.pulse import Pulse
 from services.gateway.settings import Settings
 
 
@@ -24,6 +25,7 @@ class Context:
     settings: Settings
     backend: Backend
     catalogue: Catalogue
+    pulse: Pulse
     access: LocalAccess | ClosedAccess | TokenAccess
     window: SlidingWindow
     streams: Streams

@@ -21,6 +21,7 @@ from services.gateway.context import Context
 from services.gateway.http.connections import Crowd
 from services.gateway.pages.templates import environment
 from services.gateway.reads.catalogue import Catalogue
+from services.gateway.reads.pulse import Pulse
 from services.gateway.settings import Settings
 
 _FILES = 200
@@ -42,10 +43,12 @@ def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, 
     scheduler, results = rpc.channel(settings.scheduler, tls), rpc.channel(settings.results, tls)
     room = bus.Room.from_env(settings.state_dir, "")
     backend = Backend(scheduler, results, service_token, settings.call_timeout_s, room)
-    return Context(
+    catalogue = Catalogue(backend)
+    context = Context(
         settings=settings,
         backend=backend,
-        catalogue=Catalogue(backend),
+        catalogue=catalogue,
+        pulse=Pulse(backend, catalogue, lambda: context.bus),
         access=access,
         window=SlidingWindow(settings.requests_per_minute),
         streams=Streams(settings.streams_per_user),
@@ -54,6 +57,7 @@ def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, 
         calls=Streams(settings.calls_per_user, "calls of models"),
         templates=environment(),
     )
+    return context
 
 
 async def main(stop: asyncio.Event) -> None:

@@ -14,6 +14,8 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from services.words import refusals
 
 DOLLARS = "US dollars"
+EXPIRY_S = (3600, 30 * 24 * 3600)
+"""Seconds from an upload until its dataset is deleted, least and most: those of OpenAI's files."""
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _SAFE = 1_000_000_000

@@ -244,8 +244,7 @@ async def test_a_silent_nats_is_503_in_token_mode(nats: NatsServer) -> None:
 async def test_live_pages_are_capped_per_user_and_freed_when_they_close() -> None:
     settings = Settings(requests_per_minute=1000, streams_per_user=2)
     async with running(settings=settings) as gateway:
-        job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
-        address = f"{gateway.url}/jobs/{job.job_id}/events"
+        address = f"{gateway.url}/events"
         async with httpx.AsyncClient(trust_env=False, timeout=60) as other:
             async with other.stream("GET", address) as one, other.stream("GET", address) as two:
                 lines = [stream.aiter_lines() for stream in (one, two)]
@@ -263,7 +262,7 @@ async def test_open_streams_do_not_hold_up_the_servers_end(gateway: Running) -> 
     job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
     async with (
         httpx.AsyncClient(trust_env=False, timeout=60) as other,
-        other.stream("GET", f"{gateway.url}/jobs/{job.job_id}/events") as stream,
+        other.stream("GET", f"{gateway.url}/events?job={job.job_id}") as stream,
     ):
         lines = stream.aiter_lines()
         assert await anext(lines) == ": open"
@@ -271,35 +270,6 @@ async def test_open_streams_do_not_hold_up_the_servers_end(gateway: Running) -> 
         assert gateway.serving is not None
         async with asyncio.timeout(60):
             await asyncio.shield(gateway.serving)
-
-
-async def test_counts_of_items_follow_when_the_rows_fill_a_page(gateway: Running) -> None:
-    world = gateway.world
-    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
-    world.advance(job.job_id, 150)
-    sent: list[str] = []
-    async with (
-        httpx.AsyncClient(trust_env=False, timeout=60) as other,
-        other.stream("GET", f"{gateway.url}/jobs/{job.job_id}/events") as stream,
-        asyncio.timeout(60),
-    ):
-        async for line in stream.aiter_lines():
-            sent.append(line)
-            if 'id="count-all" data-n="150" data-follows' in line and job.progress.items_done == 150:
-                world.advance(job.job_id, 250)
-            if 'id="count-all" data-n="400"' in line:
-                break
-    assert sum('hx-target="#items[data-live]"' in line for line in sent) == 1
-    assert any('hx-target="#count-errors[data-follows]"' in line for line in sent)
-
-
-async def test_a_finished_jobs_stream_ends_with_done(gateway: Running) -> None:
-    job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
-    gateway.world.finish(job.job_id)
-    answer = await gateway.client.get(f"/jobs/{job.job_id}/events")
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert "event: done" in answer.text
-    assert 'hx-target="#job-strip"' in answer.text
 
 
 async def test_openais_client_gets_its_own_errors(nats: NatsServer) -> None:

@@ -306,19 +306,19 @@ async def test_a_pilot_by_rest_tells_what_its_own_run_would_take(
     assert f"{rows} rows would take <b>10 s</b> (8–13)" in text
 
 
-async def test_live_runs_are_polled_and_finished_ones_come_once_when_a_run_ends(gateway: Running) -> None:
+async def test_live_runs_follow_the_jobs_and_finished_ones_come_once_when_a_run_ends(gateway: Running) -> None:
     made = await dataset_of(gateway)
     job = run_over(gateway, made)
     gateway.world.advance(job.job_id, 1)
     text = await page(gateway, f"/datasets/{made.dataset_id}")
     poll = text[text.index('hx-get="/datasets/') + 8 :].partition('"')[0]
-    assert 'hx-trigger="every 2s"' in text
+    assert '<div id="active" data-watch="jobs"' in text
     fragment = await page(gateway, poll, part=True)
     assert '<progress class="thin" max="2" value="1"' in fragment
     assert "hx-partial" not in fragment, "finished runs are not drawn again while none began or ended"
     gateway.world.finish(job.job_id)
     fragment = await page(gateway, poll, part=True)
-    assert "every 2s" not in fragment
+    assert "<h2>Active runs</h2>" not in fragment
     assert '<hx-partial hx-target="#finished"' in fragment
     assert "View results" in fragment
 

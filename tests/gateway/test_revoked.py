@@ -60,7 +60,7 @@ async def test_pages_waits_and_uploads_of_a_revoked_token_end(nats: NatsServer) 
                 return "broken off"
 
         events = f"{BASE}/results/{job.job_id}/events"
-        works = [stream(events, gone), stream(f"/jobs/{job.job_id}/events", gone), waits(), uploads()]
+        works = [stream(events, gone), stream(f"/events?job={job.job_id}", gone), waits(), uploads()]
         tasks = [asyncio.create_task(ends(work)) for work in works]
         other = asyncio.create_task(stream(events, kept))
         for _ in range(5):

@@ -1,4 +1,4 @@
-// What HTML and htmx cannot do: theme, keys, copying, toasts, opening rows, the state of the live connection.
+// What HTML and htmx cannot do: theme, keys, copying, toasts, opening rows.
 "use strict";
 
 const byData = (name) => document.querySelectorAll(`[data-${name}]`);
@@ -41,25 +41,15 @@ function sentenceOf(text) {
   }
 }
 
+// A region that is reloaded by itself says nothing: the live connection tells whether a service is away.
+const byItself = (event) => event.detail.ctx?.sourceElement?.matches("[data-watch]");
+
 document.addEventListener("htmx:response:error", (event) => {
   const { response, text } = event.detail.ctx;
-  if (response.status !== 422) toast(sentenceOf(text) || `The server answered ${response.status}. Try again.`);
+  if (!byItself(event) && response.status !== 422) toast(sentenceOf(text) || `The server answered ${response.status}. Try again.`);
 });
-document.addEventListener("htmx:error", () => toast("The gateway does not answer. Try again in a moment."));
-
-// -- the live connection --------------------------------------------------------------------------------------------
-function showBeat(live) {
-  for (const beat of document.querySelectorAll(".beat")) {
-    beat.classList.toggle("lost", !live);
-    beat.lastElementChild.textContent = live ? "live" : "reconnecting";
-  }
-}
-
-document.addEventListener("htmx:sse:error", () => showBeat(false));
-document.addEventListener("htmx:sse:after:connection", () => showBeat(true));
-document.addEventListener("htmx:sse:close", (event) => {
-  if (event.detail.reason !== "message") return;
-  for (const form of document.querySelectorAll("form.refresh")) form.remove();
+document.addEventListener("htmx:error", (event) => {
+  if (!byItself(event)) toast("The gateway does not answer. Try again in a moment.");
 });
 
 // -- copying --------------------------------------------------------------------------------------------------------

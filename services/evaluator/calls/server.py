@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.bus import Bus, CallSessions, Outbox, serve_calls
+from services.bus import MOST_CALL_BYTES, Bus, CallSessions, Outbox, serve_calls
 from services.evaluator.calls.maker import CallMaker
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.listing.listing import EndpointListing
 from services.evaluator.stored.responses import BudgetStore
-from services.words.limits import MOST_CALL_BYTES
 from touchstone.v1.call_pb2 import Call
 
 _MOST_OPEN = 500

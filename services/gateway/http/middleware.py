@@ -15,10 +15,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services import rpc
+from services.bus import MOST_CALL_BYTES
 from services.errors import AwayError, TouchstoneError
 from services.gateway import context
 from services.gateway.access.auth import TokenAccess, csrf_token, require_csrf, require_same_site
-from services.words.limits import MOST_CALL_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -186,7 +186,8 @@ class Access:
             caller = await ctx.access(connection)
         except AwayError as error:
             raise ctx.backend.room.reason(error) from error
-        scope.setdefault("state", {})["caller"] = caller
+        # Marks are taken before anything is read for a page: what changes meanwhile is then asked for again.
+        scope.setdefault("state", {}).update(caller=caller, marks=ctx.pulse.marks)
         if scope["path"].startswith(API):
             ctx.window.admit(caller.identity.user)
         if caller.session and scope["method"] not in _SAFE_METHODS and scope["path"] not in UPLOADS:

@@ -16,8 +16,8 @@ from services.gateway.openai import objects
 from services.gateway.reads import jobs
 from services.gateway.reads.catalogue import place_of
 from services.words.enums import PRIORITIES
+from services.words.fields import EXPIRY_S
 from services.words.jobs import LIVE, is_finished
-from services.words.limits import EXPIRY_S
 from touchstone.v1 import dataset_service_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
 
 _MOST_LABELS = 15

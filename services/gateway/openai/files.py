@@ -30,7 +30,7 @@ from services.gateway.uploads import body
 from services.gateway.uploads.body import chunks, store
 from services.words import chat, refusals
 from services.words.enums import LAST_ASSISTANT
-from services.words.limits import EXPIRY_S
+from services.words.fields import EXPIRY_S
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
 
 _FORM = "multipart/form-data"

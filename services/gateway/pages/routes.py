@@ -10,10 +10,10 @@ from services.gateway.pages.compare.page import compare
 from services.gateway.pages.datasets import listing as datasets
 from services.gateway.pages.datasets import page as dataset
 from services.gateway.pages.datasets.live import all_runs
+from services.gateway.pages.events import events
 from services.gateway.pages.items.annotation import annotate
 from services.gateway.pages.items.listing import item, items
 from services.gateway.pages.items.side_by_side import side_by_side
-from services.gateway.pages.jobs.events import events
 from services.gateway.pages.jobs.history import cancel_selected, history, jump, retry_selected
 from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import job_page, mark, retry, stop
@@ -34,13 +34,13 @@ routes = [
     Route("/baselines", baselines, methods=["POST"]),
     Route("/jobs", history),
     Route("/jump", jump),
+    Route("/events", events),
     Route("/queue", queue.queue_page),
     Route("/queue/{job_id}/priority", queue.set_priority, methods=["POST"]),
     Route("/queue/{job_id}/cancel", queue.cancel, methods=["POST"]),
     Route("/jobs/retry", retry_selected, methods=["POST"]),
     Route("/jobs/cancel", cancel_selected, methods=["POST"]),
     Route("/jobs/{job_id}", job_page),
-    Route("/jobs/{job_id}/events", events),
     Route("/jobs/{job_id}/log", log_page),
     Route("/jobs/{job_id}/report.html", job_report),
     Route("/jobs/{job_id}/mark", mark, methods=["POST"]),

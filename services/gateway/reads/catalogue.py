@@ -66,7 +66,7 @@ class Catalogue:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._caller = rpc.Identity("gateway", rpc.LOCAL.role)
-        self._queue = Remembered(self._ask_queue, 1)
+        self._queue = Remembered(self._ask_queue, 0.4)
         self._endpoints = Remembered(self._ask_endpoints, 2)
         self._suites = Remembered(self._ask_suites, 5)
         self._evaluators = Remembered(self._ask_evaluators, 5)

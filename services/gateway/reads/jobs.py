@@ -246,15 +246,12 @@ RECONNECT_S = 1.0
 
 
 class Feed:
-    """`job` is its newest state, `seen` when it came; `silent` says that the scheduler does not answer. Use
-    `following`."""
+    """`job` is its newest state. Use `following`."""
 
     def __init__(self, backend: Backend, job: job_pb2.Job, caller: rpc.Identity) -> None:
         self._backend = backend
         self._caller = caller
         self.job = job
-        self.seen = datetime.now(UTC)
-        self.silent = False
         self.changed = asyncio.Event()
 
     async def follow(self) -> None:
@@ -268,13 +265,12 @@ class Feed:
                 with contextlib.suppress(TouchstoneError):
                     self._take(await find(self._backend, self.job.job_id, self._caller))
             except TouchstoneError:
-                self.silent = True
-                self.changed.set()
+                pass  # asked again below
             if not is_finished(self.job):
                 await asyncio.sleep(RECONNECT_S)
 
     def _take(self, job: job_pb2.Job) -> None:
-        self.job, self.seen, self.silent = job, datetime.now(UTC), False
+        self.job = job
         self.changed.set()
 
     async def wait(self, streams: Streams, most: float, pause: float = 0) -> bool:

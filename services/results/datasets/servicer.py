@@ -21,7 +21,7 @@ from services.results.read_queue import Questions
 from services.results.storage.database import Connection, Database
 from services.rpc import Identity
 from services.words import refusals, scorers
-from services.words.limits import EXPIRY_S
+from services.words.fields import EXPIRY_S
 from services.words.scorers import SCORERS
 from touchstone.v1 import dataset_pb2, dataset_service_pb2_grpc, scoring_pb2, suite_pb2, token_pb2
 from touchstone.v1 import dataset_service_pb2 as pb

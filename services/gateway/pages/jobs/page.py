@@ -139,11 +139,10 @@ def view(
     result: metric_pb2.JobResult,
     caller: rpc.Identity,
     dataset: dataset_pb2.Dataset | None,
-    stale: str = "",
     trouble: str = "",
 ) -> dict[str, Any]:
-    """What the regions draw. `dataset` is the result of `dataset_of`; `stale` is the time of the figures while the
-    scheduler does not answer; `trouble` says why the endpoint does not answer."""
+    """What the regions draw. `dataset` is the result of `dataset_of`; `trouble` says why the endpoint does not
+    answer."""
     deleted = job.spec.HasField("dataset") and dataset is None
     return {
         "job": job,
@@ -159,7 +158,6 @@ def view(
         "axis": Axis(0, 100, (0, 50, 100), 36),
         "receipt": receipt.rows(job, result),
         "may_change": jobs.may_change(job, caller),
-        "stale": stale,
         "trouble": trouble,
         "suite_title": heading(job),
         "outcomes": result.outcomes,

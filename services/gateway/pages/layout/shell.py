@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -26,6 +26,8 @@ class Shell:
     endpoints: list[endpoint_pb2.Endpoint]
     notice: str = ""
     """What everybody should know, such as that the disk is full."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """What the page shows, as the event stream names it; empty if that is not known."""
 
     @property
     def user(self) -> str:
@@ -67,7 +69,8 @@ async def render(
 
 async def load(connection: HTTPConnection, page: str) -> Shell:
     ctx = context.of(connection)
-    caller: Caller | None = connection.scope.get("state", {}).get("caller")
+    state = connection.scope.get("state", {})
+    caller: Caller | None = state.get("caller")
     queue: queue_pb2.Queue | None = None
     endpoints: list[endpoint_pb2.Endpoint] = []
     notice = ""
@@ -78,7 +81,8 @@ async def load(connection: HTTPConnection, page: str) -> Shell:
             notice = error.message
         except TouchstoneError:
             queue = None
-    return Shell(page, caller, queue, endpoints, notice or (queue.notice if queue else ""))
+    notice = notice or (queue.notice if queue else "")
+    return Shell(page, caller, queue, endpoints, notice, state.get("marks", {}))
 
 
 def go_to(request: HTTPConnection, address: str) -> Response:

@@ -1,0 +1,94 @@
+"""Open pages while services are killed, and while many short jobs come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Page, async_playwright, expect
+
+from tests.chaos.world import MODELS, World, open_world
+from tests.e2e.conftest import ARGUMENTS, chromium
+
+pytestmark = pytest.mark.chaos
+
+SEEN_S = 3.0
+PATIENCE_MS = 60_000
+JOBS = 60
+SLOTS = 3
+_TAGS = """() => [...document.querySelectorAll("main .tag")].filter((one) => one.textContent === "running").length"""
+
+
+@asynccontextmanager
+async def page_of(world: World, path: str) -> AsyncIterator[Page]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS, timeout=2 * PATIENCE_MS)
+        page = await browser.new_page(base_url=world.launched.page_url)
+        page.set_default_timeout(PATIENCE_MS)
+        await page.goto(path)
+        yield page
+        await browser.close()
+
+
+async def test_a_page_says_that_a_killed_service_is_away_and_goes_on_by_itself(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        job_id = await world.submit(MODELS[0])
+        async with page_of(world, f"/jobs/{job_id}") as page:
+            beat, silence, figure = (
+                page.locator(".beat"),
+                page.locator("#silence"),
+                page.locator("#job-progress .figure"),
+            )
+            for service in ("scheduler", "results", "nats", "gateway"):
+                await expect(beat).to_have_text("live", timeout=PATIENCE_MS)
+                await world.launched.kill(service)
+                killed = time.monotonic()
+                await expect(beat).to_have_text("reconnecting", timeout=PATIENCE_MS)
+                seen = time.monotonic() - killed
+                await expect(silence).to_contain_text("Figures are from ")
+                await expect(beat).to_have_text("live", timeout=PATIENCE_MS)
+                print(f"{service}: said after {seen:.2f} s, live again after {time.monotonic() - killed:.2f} s")
+                assert seen < SEEN_S, service
+                before = await figure.inner_text()
+                await expect(figure).not_to_have_text(before, timeout=PATIENCE_MS)
+
+
+async def test_no_page_shows_more_running_jobs_than_slots_and_all_lists_agree(tmp_path: Path) -> None:
+    async with open_world(tmp_path, TOUCHSTONE_PENDING_PER_USER=str(JOBS)) as world:
+        client = httpx.AsyncClient(base_url=world.launched.page_url, trust_env=False, timeout=60)
+        async with page_of(world, "/jobs") as page, client:
+            starting = asyncio.gather(*(world.submit(MODELS[n % 12], ["rte"], limit=8) for n in range(JOBS)))
+            ids: set[str] = set()
+            most: Counter[str] = Counter()
+            left = JOBS
+            while left:
+                if starting.done():
+                    ids = set(starting.result())
+                most["open page"] = max(most["open page"], await page.evaluate(_TAGS))
+                for path in ("/jobs", "/overview", "/queue"):
+                    text = (await client.get(path, headers={"Accept": "text/html"})).text
+                    most[path] = max(most[path], text.count("</i>running</span>"))
+                    shown = re.search(r"<b>(\d+)</b>/(\d+)", text)
+                    assert shown
+                    assert int(shown[1]) <= int(shown[2]) == SLOTS
+                    if ids and path == "/jobs":
+                        assert len(set(re.findall(r'id="job-([0-9a-f-]{36})"', text)) & ids) >= 50
+                listed = (await client.get("/api/v1/benchmarking/results?limit=100")).json()["results"]
+                if ids:
+                    assert {row["job_id"] for row in listed} == ids
+                    left = sum(row["status"] != "completed" for row in listed)
+            print(f"most running jobs: {dict(most)}")
+            assert all(count <= SLOTS for count in most.values())
+            assert most["open page"]
+            await expect(page.locator("#history .sub").first).to_contain_text(f"{JOBS} jobs", timeout=PATIENCE_MS)
+            rows = page.locator("#history tbody tr .state")
+            await expect(rows.filter(has_text="completed")).to_have_count(50, timeout=PATIENCE_MS)
+            history = (await client.get("/api/v1/benchmarking/history?limit=100")).json()["history"]
+            assert {row["job_id"]: row["status"] for row in history} == dict.fromkeys(ids, "completed")
