@@ -301,6 +301,17 @@ class Stack:
 
         until(known)
 
+    def kill(self, service: str) -> None:
+        """Ends a service as kill -9 does, and waits until the launcher has started it again."""
+
+        def pid() -> int:
+            children = json.loads((self.state_dir / "children.json").read_text())["children"]
+            return next((pid for name, (pid, _) in children.items() if name.startswith(service)), 0)
+
+        before = pid()
+        os.kill(before, signal.SIGKILL)
+        until(lambda: pid() not in (0, before))
+
     def items(self, job_id: str, page_size: int = 500) -> list[results_service_pb2.StoredItem]:
         """Every stored item, page by page."""
         request = results_service_pb2.ListItemsRequest(job_id=job_id, page_size=page_size)

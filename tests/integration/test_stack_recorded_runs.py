@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -85,18 +83,6 @@ def items(stack: Stack, job_id: str) -> list[dict[str, Any]]:
         answer = http.get(f"/results/{job_id}/export", params={"kind": "items", "format": "json"})
         assert answer.status_code == 200, answer.text
         return list(answer.json())
-
-
-def killed(stack: Stack, service: str) -> None:
-    """Ends a service as kill -9 does; the launcher starts it again."""
-
-    def pid() -> int:
-        children = json.loads((stack.state_dir / "children.json").read_text())["children"]
-        return next((pid for name, (pid, _) in children.items() if name.startswith(service)), 0)
-
-    before = pid()
-    os.kill(before, signal.SIGKILL)
-    until(lambda: pid() not in (0, before))
 
 
 def test_a_run_becomes_jobs_that_have_every_call(client: openai.OpenAI, stack: Stack) -> None:
@@ -188,7 +174,7 @@ def test_a_budget_holds_over_calls_at_once_and_a_kill(client: openai.OpenAI, sta
     with ThreadPoolExecutor(12) as pool:
         held = [pool.submit(call, "hold") for _ in range(12)]
         until(lambda: sum(one.done() for one in held) == 8)
-        killed(stack, "evaluator")
+        stack.kill("evaluator")
         answers = [one.result() for one in held]
     refused = "402 budget_exceeded X-Touchstone-Budget-USD"
     assert answers.count(refused) == 8
@@ -212,7 +198,7 @@ def test_kills_between_calls_neither_lose_nor_double_one(client: openai.OpenAI, 
     for text, service in zip(asked, ("results", "evaluator", "gateway", "nats", "", ""), strict=True):
         until(partial(answered, text))
         if service:
-            killed(stack, service)
+            stack.kill(service)
     settings = Settings(scheduler=f"127.0.0.1:{stack.scheduler_port}", results=f"127.0.0.1:{stack.results_port}")
     with Client(settings) as touchstone:
         until(lambda: [run.name for run in touchstone.recorded_runs()] == ["killed"])

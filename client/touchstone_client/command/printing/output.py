@@ -37,6 +37,8 @@ STYLES = {
 """Colours of words, wherever they are a cell."""
 _GAP = 3
 """Between two columns of a coloured table."""
+_EDGE = 1
+"""What it takes in addition to its columns, each with its gap."""
 _FOLDED = 24
 """Least width of a text that may fold."""
 
@@ -232,7 +234,7 @@ def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Cell]], width: 
         for place, column in enumerate(columns)
     ]
     places = list(range(len(columns)))
-    while len(places) > 1 and sum(wide[place] + _GAP for place in places) > width:
+    while len(places) > 1 and _EDGE + sum(wide[place] + _GAP for place in places) > width:
         extra = [place for place in places[1:] if columns[place].extra]
         other = [place for place in places[1:] if not columns[place].key]
         places.remove((extra or other or places)[-1])

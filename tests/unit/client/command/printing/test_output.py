@@ -102,6 +102,9 @@ def test_a_whole_text_keeps_its_lines_and_nothing_that_steers(capsys: pytest.Cap
     [
         (200, ["job", "extra", "score", "other"]),
         (70, ["job", "score", "other"]),
+        # The three columns take 56: 36 + 5 + 5, a gap of 3 beside each, and the edge.
+        (56, ["job", "score", "other"]),
+        (55, ["job", "score"]),
         (50, ["job", "score"]),
         (41, ["job"]),
     ],
