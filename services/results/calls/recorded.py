@@ -14,7 +14,7 @@ from services.errors import NotFoundError
 from services.results import paging
 from services.results.storage.database import Connection, first_row
 from touchstone.v1 import results_service_pb2 as pb
-from touchstone.v1.call_pb2 import Call, CallText, RecordedCall, RecordedRun, RunEnd
+from touchstone.v1.call_pb2 import Call, RecordedCall, RecordedRun, RunEnd
 
 KEPT = timedelta(days=7)
 _LONGEST_CALL = timedelta(hours=1)
@@ -22,58 +22,9 @@ _LONGEST_CALL = timedelta(hours=1)
 CHUNK = 64
 """Calls per read; each may take some megabytes."""
 _TEXTS_KEPT = timedelta(days=1)
-_ROUNDING = 1e-9
 
 
 # -- storing -------------------------------------------------------------------------------------------------------
-
-
-def keep_text(connection: Connection, text: CallText) -> None:
-    connection.execute(
-        "INSERT INTO call_texts VALUES ($call_id, $part, $at, $data) ON CONFLICT DO NOTHING",
-        {"call_id": text.call_id, "part": text.part, "at": _now(), "data": text.data},
-    )
-
-
-def keep(connection: Connection, call: Call, position: int) -> None:
-    """Part of storing a call: notes that it has begun, and puts it into the open run once it has ended. A call of which
-    nothing was recorded, or whose texts were deleted, is not part of a run."""
-    ended = call.outcome != Call.OUTCOME_UNSPECIFIED
-    if ended and _is_kept(connection, call.call_id):
-        return
-    data = b"".join(_texts(connection, call)) if ended else b""
-    if ended and not data:
-        connection.execute("DELETE FROM recorded_calls WHERE call_id = $call_id", {"call_id": call.call_id})
-        return
-    connection.execute(
-        "INSERT INTO recorded_calls VALUES ($call_id, $owner, $name, $run_id, $position, $endpoint, $model, $failed, "
-        "$at, $bytes, $call, $recorded, $held) ON CONFLICT (call_id) DO UPDATE SET run_id = excluded.run_id, "
-        "position = excluded.position, failed = excluded.failed, bytes = excluded.bytes, call = excluded.call, "
-        "recorded = excluded.recorded, held_usd = excluded.held_usd WHERE recorded_calls.run_id = ''",
-        {
-            "call_id": call.call_id,
-            "owner": call.owner,
-            "name": call.run,
-            "run_id": _open(connection, call) if ended else "",
-            "position": position,
-            "endpoint": call.endpoint,
-            "model": call.model,
-            "failed": bool(error_of(call, RecordedCall.FromString(data))) if ended else False,
-            "at": call.started_at.ToDatetime(),
-            "bytes": len(data),
-            "call": call.SerializeToString(),
-            "recorded": data,
-            "held": _held(connection, call, ended=ended),
-        },
-    )
-
-
-def _held(connection: Connection, call: Call, *, ended: bool) -> float | None:
-    """What a call counts in its run's budget; None for one that begins and may not."""
-    if ended:
-        return call.cost_usd if call.HasField("cost_usd") else call.reserved_usd
-    fits = _cost(connection, call) + call.reserved_usd <= call.budget_usd * (1 + _ROUNDING)
-    return call.reserved_usd if fits or not call.budget_usd else None
 
 
 def _cost(connection: Connection, call: Call) -> float:
@@ -134,20 +85,7 @@ def end(connection: Connection, ended: RunEnd, position: int) -> None:
     )
 
 
-def _is_kept(connection: Connection, call_id: str) -> bool:
-    where = {"call_id": call_id}
-    kept = "SELECT 1 FROM recorded_calls WHERE call_id = $call_id AND run_id <> ''"
-    return first_row(connection, kept, where) is not None
-
-
-def _texts(connection: Connection, call: Call) -> list[bytes]:
-    rows = connection.execute(
-        "SELECT data FROM call_texts WHERE call_id = $call_id ORDER BY part", {"call_id": call.call_id}
-    ).fetchall()
-    return [bytes(data) for (data,) in rows] if len(rows) == call.texts else []
-
-
-def _open(connection: Connection, call: Call) -> str:
+def open_run(connection: Connection, call: Call) -> str:
     """The open run of the call's name, which the call opens if there is none."""
     where = {"owner": call.owner, "name": call.run}
     found = first_row(

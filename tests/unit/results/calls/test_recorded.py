@@ -178,7 +178,9 @@ def test_an_answer_keeps_what_the_call_took_and_fits_an_import() -> None:
     assert "tool calls" in closing._answer(4, "row", call, kept).error
 
 
-def test_the_order_of_the_stream_decides_what_a_budget_allows(connection: Connection, stream: Stream) -> None:
+def test_the_order_of_the_stream_decides_what_a_budget_allows(
+    connection: Connection, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def begin(number: int, reserved: float, budget: float = 1.0) -> bool:
         call = stream.begin(number, budget_usd=budget, reserved_usd=reserved)
         return recorded.admitted(connection, call.call_id).admitted
@@ -204,12 +206,14 @@ def test_the_order_of_the_stream_decides_what_a_budget_allows(connection: Connec
     stream.send("usage.local", refused)
     with pytest.raises(NotFoundError):
         recorded.admitted(connection, refused.call_id)
-    # Reading the stream again decides the same.
-    decided = connection.execute("SELECT call_id, held_usd FROM recorded_calls ORDER BY call_id").fetchall()
+    # Reading the stream again, many messages at once, decides the same.
+    stored = "SELECT call_id, run_id, position, held_usd, recorded FROM recorded_calls ORDER BY call_id"
+    decided = connection.execute(stored).fetchall()
+    monkeypatch.setattr("services.results.calls.store._GROUP_BYTES", 1)
     for table in ("recorded_calls", "recorded_runs", "call_texts"):
         connection.execute(f"DELETE FROM {table}")
     store(connection, stream.sent)
-    assert connection.execute("SELECT call_id, held_usd FROM recorded_calls ORDER BY call_id").fetchall() == decided
+    assert connection.execute(stored).fetchall() == decided
 
 
 def test_a_lost_call_counts_until_its_run_ends(connection: Connection, stream: Stream) -> None:
