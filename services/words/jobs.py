@@ -10,6 +10,8 @@ from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
 RECORDED = "recorded"
 """Reserved endpoint name of jobs over recorded runs."""
+MOST_AT_ONCE = 100
+"""The most jobs of one request: their records fit into one atomic write."""
 RUN_NAME = "^[A-Za-z0-9._-]{1,100}$"
 """The pattern of a recorded run's name."""
 BUDGET_HEADER = "X-Touchstone-Budget-USD"

@@ -31,7 +31,7 @@ from services.results.imports import store
 from services.results.imports.checks import CALLS_BYTES, REASONING_BYTES, RESPONSE_BYTES
 from services.results.intake.feeds import Feed
 from services.results.storage.database import Connection, Database
-from services.words.jobs import RECORDED, run_name_problem
+from services.words.jobs import MOST_AT_ONCE, RECORDED, run_name_problem
 from touchstone.v1 import dataset_pb2, job_pb2, suite_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.call_pb2 import Call, RecordedCall, RecordedRun, RunEnd
@@ -77,10 +77,17 @@ class RecordedRuns:
         """Closes the open run of that name, or returns what became of the one that was closed last. An earlier run
         whose close was cut off before its jobs existed comes first.
 
-        Raises NotFoundError without such a run, and UnavailableError while NATS or the disk does not answer.
+        Raises NotFoundError without such a run, InvalidRequestError for one with calls of too many models, and
+        UnavailableError while NATS or the disk does not answer.
         """
         async with self._lock(owner, name):
             run = await self._newest(owner, name)
+            if len(run.models) > MOST_AT_ONCE:
+                raise InvalidRequestError(
+                    f"The recorded run {name} has calls of {len(run.models):,} models, and its jobs are made at once: "
+                    f"at most {MOST_AT_ONCE}. Delete it, and record the calls under several names.",
+                    "name",
+                )
             if not run.HasField("closed_at"):
                 await self._settled(run)
                 run = await self._end(run)

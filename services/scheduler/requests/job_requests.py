@@ -28,11 +28,9 @@ from services.scheduler.requests.visibility import Reads
 from services.scheduler.webhooks.address import AddressRule
 from services.words import refusals
 from services.words.enums import PRIORITIES
-from services.words.jobs import calls_nobody, is_import, state_name
+from services.words.jobs import MOST_AT_ONCE, calls_nobody, is_import, state_name
 from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
 
-MOST_AT_ONCE = 100
-"""The most jobs of one request: their records fit into one atomic write."""
 _WATCH_INTERVAL_S = 0.25
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from services.bus import Datasets
-from services.errors import NotFoundError
+from services.errors import InvalidRequestError, NotFoundError
 from services.results.calls import closing, recorded
 from services.results.calls.closing import RecordedRuns
 from services.results.datasets import child, index
@@ -290,6 +290,19 @@ async def test_what_is_left_of_a_run_whose_texts_are_gone_is_said(world: World) 
     with pytest.raises(NotFoundError, match="The recorded run support was closed, but its jobs were not made"):
         await world.close()
     assert not world.disk.manifests
+
+
+async def test_a_run_with_calls_of_too_many_models_is_refused_before_it_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.start()
+    fill(world)
+    monkeypatch.setattr(closing, "MOST_AT_ONCE", 1)
+    with pytest.raises(InvalidRequestError, match="calls of 2 models, and its jobs are made at once: at most 1"):
+        await world.close()
+    assert not recorded.newest(world.stream.connection, "ann", "support").HasField("closed_at")
+    assert (len(world.disk.manifests), world.count("imports")) == (0, 0)
+    await world.runs.discard("ann", "support")
 
 
 async def test_a_run_without_jobs_can_be_deleted_after_its_end(world: World) -> None:
