@@ -163,6 +163,10 @@ def _text(text: str) -> str:
 def as_row(call: Call, asked: Mapping[str, Any]) -> tuple[str, DatasetRow]:
     """A request as the body of a chat completion, as JSON, and as a row of a dataset. Raises RefusedCallError for one
     that no row can have."""
+    if asked.get("web_search_options") is not None:
+        # An empty object, which a row may have, makes the provider search.
+        name = "web_search_options"
+        raise wrong(f"The call cannot be recorded: the provider would search the web. Leave {name} out.", name)
     body = asked if call.api == Call.API_CHAT else responses_form.as_chat(asked)
     fields = {name: value for name, value in body.items() if name not in UNSENT and value is not None}
     row = DatasetRow()

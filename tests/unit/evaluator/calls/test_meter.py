@@ -74,6 +74,7 @@ def test_a_request_is_recorded_without_what_does_not_change_the_answer() -> None
     [
         ({"n": 2}, "n"),
         ({"web_search_options": {"x": 1}}, "search"),
+        ({"web_search_options": {}}, "search"),
         ({"messages": [{"role": "user", "content": "x" * 2_000_001}]}, ""),
         ({"messages": [{"role": "user", "content": "\ud800"}]}, ""),
         ({"messages": [{"role": "robot", "content": "x"}]}, ""),
