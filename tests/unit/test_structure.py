@@ -186,6 +186,25 @@ def test_the_client_takes_only_words_from_the_services() -> None:
     assert sorted(name for name in found - {"services.__version__"} if not name.startswith("services.words")) == []
 
 
+def test_the_clients_wheel_has_what_its_copy_of_the_services_imports() -> None:
+    (shared,) = (
+        ast.literal_eval(node.value)
+        for node in tree(ROOT / "client/hatch_build.py").body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_SHARED"
+    )
+    copied = [path for name in shared for path in (*sources(f"services/{name}"), ROOT / "services" / name)]
+    found = {
+        imported.split(".")[1]
+        for path in copied
+        if path.is_file()
+        for imported in imports(path)
+        if imported.startswith("services.") and module_file(imported) is not None
+    }
+
+    assert "words" in found
+    assert found <= {name.removesuffix(".py") for name in shared}
+
+
 def reached(module: str) -> Iterator[tuple[str, Path]]:
     """What runs as an import of a module of ours, through every module of ours that it imports, too."""
     seen, waiting = set(), [module]
