@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -94,6 +94,9 @@ client: setup-dev ## Build the wheel of the Python client and the command line i
 docs: setup-dev ## Update the tables in docs that are generated from code
 	@$(BIN)/python -m tests.api_tables
 	@$(BIN)/python -m tests.job_tables
+
+screenshots: setup-dev ## Draw all pages in every state into var/screenshots, and those that docs show into docs/images
+	@$(BIN)/python -m tests.screenshots --images docs/images
 
 lock: setup-dev ## Update requirements/*.txt from pyproject.toml
 	@$(call lock,run,)

@@ -22,24 +22,41 @@ def scores(stack: Stack, suite: str, job_id: str, other: str) -> dict[str, Figur
         **_rest(stack, suite, job_id, other),
         **_grpc(stack, suite, job_id, other),
         **_command(stack, suite, job_id, other),
-        **_files(stack, job_id),
+        **_files(stack, suite, job_id),
     }
 
 
+def means(stack: Stack, suite: str, job_id: str, other: str) -> dict[str, float]:
+    """The score in the files that give it without its interval, or with that in words."""
+    with stack.client() as client:
+        text = client.get(f"{stack.url}/api/v1/benchmarking/compare?job_ids={job_id},{other}&format=csv").text
+        (whole,) = (row for row in csv.DictReader(io.StringIO(text)) if not row["task"])
+        jobs = csv.DictReader(io.StringIO(client.get(f"{stack.url}/overview/export?suite={suite}").text))
+        return {
+            "comparison as CSV": float(whole[f"value_{'a' if whole['a'] == job_id else 'b'}"]),
+            "overview as CSV": float(_own(list(jobs), job_id)["score"]),
+        }
+
+
 def shown(stack: Stack, suite: str, job_id: str, other: str) -> dict[str, str]:
-    """The rows of pages in which the job's score stands, without their tags."""
+    """What stands on pages and in reports of the job's score: each row of its job, or the whole; without tags."""
     pages = {
         "jobs": "/jobs",
+        "overview": f"/overview?suite={suite}&metric=score",
         "leaderboard": f"/leaderboard?suite={suite}&metric=score",
         "side by side": f"/side-by-side?jobs={job_id},{other}",
+        "report of the comparison": f"/compare/report.html?jobs={job_id},{other}",
     }
     found = {}
     with stack.client() as client:
         for name, path in pages.items():
             rows = re.findall(r"<tr\b.*?</tr>", client.get(f"{stack.url}{path}").text, re.DOTALL)
-            (row,) = (row for row in rows if f"/jobs/{job_id}" in row)
-            found[name] = _bare(row)
+            own = [_bare(row) for row in rows if f"/jobs/{job_id}" in row]
+            found |= {f"{name}, row {place}" if place else name: text for place, text in enumerate(own)}
         found["job"] = _bare(client.get(f"{stack.url}/jobs/{job_id}").text)
+        found["report"] = _bare(client.get(f"{stack.url}/jobs/{job_id}/report.html").text)
+        compared = client.get(f"{stack.url}/compare?jobs={job_id},{other}").text
+        found["compare"] = _bare(re.findall(r'<tr class="whole">.*?</tr>', compared, re.DOTALL)[0])
     return found
 
 
@@ -109,8 +126,9 @@ def _command(stack: Stack, suite: str, job_id: str, other: str) -> dict[str, Fig
     }
 
 
-def _files(stack: Stack, job_id: str) -> dict[str, Figure]:
+def _files(stack: Stack, suite: str, job_id: str) -> dict[str, Figure]:
     with stack.client() as client:
+        board = client.get(f"{stack.url}/leaderboard/export?suite={suite}&metric=score").text
         job = client.get(f"/results/{job_id}/export", params={"kind": "metrics", "format": "json"}).json()
         jobs = client.get("/export", params={"kind": "jobs", "format": "json"}).json()
         rows = list(csv.DictReader(io.StringIO(client.get("/export", params={"kind": "jobs"}).text)))
@@ -120,6 +138,7 @@ def _files(stack: Stack, job_id: str) -> dict[str, Figure]:
         "export of a job": _of_parts(whole),
         "export of jobs": _of_parts(_own(jobs, job_id), "score", "score_"),
         "export as CSV": _of_parts(_own(rows, job_id), "score", "score_"),
+        "leaderboard as CSV": _of_parts(_own(list(csv.DictReader(io.StringIO(board))), job_id), "score"),
     }
 
 

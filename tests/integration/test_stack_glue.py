@@ -174,9 +174,14 @@ def test_the_score_is_the_same_to_the_digit_at_every_door(glue: GlueRuns, model:
     told = doors.scores(glue.stack, "glue", job_id, beside)
     expected = told["REST results"]
     assert told == dict.fromkeys(told, expected)
-    mean = formatting.hundredths(expected[0])
+    files = doors.means(glue.stack, "glue", job_id, beside)
+    assert files == dict.fromkeys(files, expected[0])
+    mean, interval = formatting.hundredths(expected[0]), formatting.span(*expected[1:])
     pages = doors.shown(glue.stack, "glue", job_id, beside)
     assert {name: mean in text.split() for name, text in pages.items()} == dict.fromkeys(pages, True), pages
+    assert pages.keys() >= {"jobs", "overview", "leaderboard", "side by side", "compare", "job", "report"}
+    with_interval = {"jobs", "leaderboard", "job", "report", "report of the comparison"}
+    assert {name for name in with_interval if interval not in pages[name]} == set(), pages
 
 
 def test_the_bag_of_words_baseline_is_flagged_and_answers_every_item(glue: GlueRuns) -> None:

@@ -1,0 +1,105 @@
+"""Every page in every state, over a busy world: for tests that walk all pages, and for `make screenshots`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from services.gateway.pages.compare.view import MOST
+from tests.gateway import fake_datasets
+from tests.gateway.fake_data import HOSTILE
+from tests.gateway.fake_world import World, busy_world, spec
+from touchstone.v1 import dataset_pb2, job_pb2
+
+REFUSED_KEY = "grok refused the key (invalid API key). Set XAI_API_KEY where the evaluator runs and restart it."
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page in one state. `status` is what it answers."""
+
+    name: str
+    address: str
+    status: int = 200
+
+
+def finished(world: World, *specs: job_pb2.JobSpec) -> list[str]:
+    """Ids of completed jobs, one for each specification."""
+    return [world.finish(world.start(world.add(one, "local").job_id).job_id).job_id for one in specs]
+
+
+def _dataset(world: World, name: str, text: str) -> str:
+    """An uploaded dataset of twelve rows with two completed runs."""
+    lines = [
+        {"custom_id": f"case-{n}", "prompt": f"{text} {n}", "reference": "A", "metadata": {"ward": f"w{n % 3}"}}
+        for n in range(12)
+    ]
+    data = "\n".join(json.dumps(line) for line in lines).encode()
+    held = fake_datasets.add(world, dataset_pb2.DatasetOptions(name=name), data).dataset_id
+    work = job_pb2.DatasetWork(dataset_id=held, name=name)
+    finished(
+        world, *(job_pb2.JobSpec(endpoint="ollama", model=one, dataset=work) for one in ("gemma3:4b", "phi4-mini"))
+    )
+    return held
+
+
+def _runs(world: World, dataset: str) -> list[str]:
+    jobs = world.jobs.values()
+    return [job.job_id for job in jobs if job.spec.dataset.dataset_id == dataset and job.finished_at.seconds]
+
+
+def places() -> tuple[World, list[Place]]:
+    """The world, and its pages."""
+    world = busy_world()
+    compared = finished(world, *(spec(model, limit=5) for model in ("alpha", "beta", "gamma")))
+    many = finished(world, *(spec(f"vendor/model-{n}:70b-instruct", limit=5) for n in range(MOST)))
+    alike = finished(world, *(spec(f"same-{n}", limit=5) for n in range(2)))
+    twisted, hostile = finished(world, spec("twisted", limit=5), spec(HOSTILE, limit=5))
+    refused = world.start(world.add(spec("grok-4-fast", endpoint="grok"), "local").job_id)
+    world.finish(refused.job_id, job_pb2.Job.STATE_FAILED, REFUSED_KEY)
+    triage, odd = _dataset(world, "triage.jsonl", "Which ward?"), _dataset(world, f"{HOSTILE[:60]}.jsonl", HOSTILE)
+    rows = [
+        job.job_id for job in world.jobs.values() if job.spec.dataset.dataset_id == triage and job.finished_at.seconds
+    ]
+    odd_rows = [job.job_id for job in world.jobs.values() if job.spec.dataset.dataset_id == odd]
+    by_state: dict[str, str] = {}
+    for job in world.jobs.values():
+        state = "incomplete" if job.incomplete else job_pb2.Job.State.Name(job.state).removeprefix("STATE_").lower()
+        by_state.setdefault(state, job.job_id)
+    whole, second = by_state["completed"], compared[0]
+    return world, [
+        Place("overview", "/overview?suite=glue"),
+        Place("overview-all", "/overview"),
+        Place("overview-empty", "/overview?suite=demo"),
+        Place("run", "/run?endpoint=ollama&suite=glue&model=qwen2.5%3A7b&limit=400"),
+        Place("run-baselines", "/run?endpoint=baselines&suite=demo"),
+        Place("run-refused-key", "/run?endpoint=grok&suite=glue"),
+        Place("history", "/jobs"),
+        Place("history-nothing", "/jobs?query=nothing-is-called-this"),
+        Place("leaderboard", "/leaderboard?suite=glue"),
+        Place("leaderboard-empty", "/leaderboard?suite=demo"),
+        Place("leaderboard-unknown", "/leaderboard?suite=nope", 400),
+        Place("queue", "/queue"),
+        Place("compare-choose", "/compare"),
+        Place("compare", f"/compare?jobs={compared[0]},{compared[1]}"),
+        Place("compare-three", f"/compare?jobs={','.join(compared)}"),
+        Place("compare-many", f"/compare?jobs={','.join(many)}"),
+        Place("compare-no-difference", f"/compare?jobs={','.join(alike)}"),
+        Place("compare-not-comparable", f"/compare?jobs={compared[0]},{twisted}"),
+        Place("compare-hostile", f"/compare?jobs={compared[0]},{hostile}"),
+        Place("report-comparison", f"/compare/report.html?jobs={compared[0]},{compared[1]}"),
+        *(Place(f"job-{state}", f"/jobs/{job_id}") for state, job_id in by_state.items()),
+        Place("job-refused-key", f"/jobs/{refused.job_id}"),
+        Place("job-hostile", f"/jobs/{hostile}?open={world.jobs[hostile].plan[0].task}:1"),
+        Place("job-item", f"/jobs/{whole}/items/{world.jobs[whole].plan[0].task}/0"),
+        Place("job-log", f"/jobs/{whole}/log"),
+        Place("job-unknown", "/jobs/00000000-0000-4000-8000-000000000000", 404),
+        Place("report-job", f"/jobs/{whole}/report.html"),
+        Place("datasets", "/datasets"),
+        Place("dataset", f"/datasets/{triage}"),
+        Place("dataset-hostile", f"/datasets/{odd}"),
+        Place("dataset-job", f"/jobs/{rows[0]}"),
+        Place("dataset-job-hostile", f"/jobs/{odd_rows[0]}"),
+        Place("side-by-side", f"/side-by-side?jobs={','.join(rows)}"),
+        Place("side-by-side-suite", f"/side-by-side?jobs={whole},{second}"),
+    ]

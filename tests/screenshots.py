@@ -1,0 +1,79 @@
+"""Draws every page in every state, light and dark, wide and on a phone: `make screenshots`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from playwright.async_api import Browser, async_playwright
+
+from tests.e2e.conftest import ARGUMENTS, chromium
+from tests.e2e.every_page import Place, places
+from tests.gateway.fake_world import World
+from tests.gateway.gateway_server import Running, running
+
+SHOWN = {"leaderboard": "leaderboard", "job-running": "job", "dataset-job": "dataset"}
+"""Pages that README and docs show, and their files in docs/images: light and wide, as they are first seen."""
+EMPTY = ("/overview", "/run", "/jobs", "/leaderboard", "/compare", "/queue", "/datasets")
+WIDTHS = (1440, 390)
+HEIGHT = 900
+
+
+async def draw(folder: Path, images: Path | None, only: str) -> None:
+    """One file for each page, state, theme and width in `folder`; the shown ones also in `images`."""
+    world, found = places()
+    empty = [Place(f"{path.strip('/')}-first-visit", path) for path in EMPTY]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        for known, wanted in ((world, found), (World(), empty)):
+            async with running(known) as gateway:
+                chosen = [place for place in wanted if only in place.name]
+                for dark in (False, True):
+                    for width in WIDTHS:
+                        await _drawn(browser, gateway, chosen, folder, dark=dark, width=width)
+                if known is world and images is not None:
+                    await _shown(browser, gateway, found, images)
+        await browser.close()
+
+
+async def _drawn(
+    browser: Browser, gateway: Running, chosen: list[Place], folder: Path, *, dark: bool, width: int
+) -> None:
+    context = await browser.new_context(
+        base_url=gateway.url,
+        viewport={"width": width, "height": HEIGHT},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
+    )
+    page = await context.new_page()
+    for place in chosen:
+        await page.goto(place.address)
+        name = f"{place.name}-{'dark' if dark else 'light'}-{width}.png"
+        await page.screenshot(path=folder / name, full_page=True, animations="disabled")
+    await context.close()
+
+
+async def _shown(browser: Browser, gateway: Running, found: list[Place], images: Path) -> None:
+    context = await browser.new_context(base_url=gateway.url, viewport={"width": 1440, "height": HEIGHT})
+    page = await context.new_page()
+    for place in found:
+        if place.name in SHOWN:
+            await page.goto(place.address)
+            await page.screenshot(path=images / f"{SHOWN[place.name]}.png", animations="disabled")
+    await context.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.screenshots", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("var/screenshots"), help="folder (default: var/screenshots)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only pages whose name has the text")
+    parser.add_argument("--images", type=Path, help="also write the pages that docs show into this folder")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    asyncio.run(draw(options.out, options.images, options.only))
+    print(f"{len(list(options.out.glob('*.png')))} pictures in {options.out}")
+
+
+if __name__ == "__main__":
+    main()
