@@ -5,7 +5,6 @@ acknowledgement that follows a publish never loses work; every consumer tolerate
 """
 
 from services.bus.calls import MOST_CALL_BYTES, CallAnswer, CallSessions, Outbox, make_call, serve_calls
-from services.bus.cancelling import end_tasks, heed_cancel
 from services.bus.connection import Settings, connect, open_bus
 from services.bus.contract import (
     ADVISORIES,
@@ -70,6 +69,7 @@ from services.bus.contract import (
 from services.bus.datasets import DamagedError, Datasets
 from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.job_logs import job_logs, levels_from, of_job
+from services.bus.key_values import end_tasks, heed_cancel
 from services.bus.operations import Bus, OvertakenError, StreamFullError, Turn
 from services.bus.provider_batches import BatchRecord, BatchStage, ProviderBatches
 from services.bus.room import Level, Room

@@ -1,11 +1,11 @@
-"""Buckets: keys with their newest values."""
+"""Buckets: keys with their newest values; and how loops that wait for NATS heed their end."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,6 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
-from services.bus.cancelling import heed_cancel
 from services.bus.contract import (
     ERR_WRONG_LAST_SEQUENCE,
     ERR_WRONG_LAST_SEQUENCE_CONSTANT,
@@ -193,3 +192,23 @@ async def _stored(messages: asyncio.Queue[Msg]) -> Msg | None:
         return None
     # A stored message may have any headers; messages from the server itself have no reply subject.
     return msg if msg.reply else None
+
+
+def heed_cancel() -> None:
+    """Raises CancelledError when the running task was asked to end. Loops around calls of NATS ask here:
+    nats-py waits with `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes with the answer.
+
+    Not for a task in which a TaskGroup has failed: before Python 3.13 that may leave the group's own request behind.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancels until they end, as often as that takes."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=0.5)

@@ -50,6 +50,8 @@ from services.bus.key_values import CONFLICTS, KeyValues, expecting
 from services.errors import DamagedFilesError
 from touchstone.v1 import call_pb2, evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
 
+_USE_NOTED_EVERY_S = 600
+
 
 class StreamFullError(Exception):
     """RESULTS has no room until the results service has caught up."""
@@ -343,5 +345,15 @@ class Bus(KeyValues):
         return JobHeaders.decode(msg.headers) if msg else None
 
     async def token(self, digest: str) -> token_pb2.Token | None:
+        """The stored token, whose use is noted now and then."""
         msg = await self.kv_get(TOKENS, digest)
-        return token_pb2.Token.FromString(msg.data) if msg and msg.data else None
+        if not (msg and msg.data):
+            return None
+        token = token_pb2.Token.FromString(msg.data)
+        if time.time() - token.last_used_at.seconds >= _USE_NOTED_EVERY_S:
+            token.last_used_at.GetCurrentTime()
+            # Only over the value that was read: a token that was revoked in between stays revoked. The token stays
+            # valid if its use cannot be noted, as on a full disk.
+            with suppress(nats.errors.Error):
+                await self.kv_update(TOKENS, digest, token.SerializeToString(), msg.seq or 0)
+        return token

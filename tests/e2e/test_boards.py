@@ -41,14 +41,15 @@ async def clipped(page: Page) -> list[str]:
 async def test_the_boards_fit_every_width(browser: Browser, dark: bool) -> None:
     async with running(ranged()) as gateway, visit(browser, gateway) as visitor:
         page = await visitor.page(dark=dark)
-        for address in (OVERVIEW, "/leaderboard?suite=glue", "/overview?suite=demo", "/jobs"):
+        for address in (OVERVIEW, "/leaderboard?suite=glue", "/overview?suite=demo", "/jobs", "/settings"):
             await page.goto(address)
             for width in (390, 1024, 1440):
                 await page.set_viewport_size({"width": width, "height": 900})
                 assert await page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
                 assert await clipped(page) == [], (address, width)
                 shown = page.locator(
-                    "svg.trend:visible, .board tbody svg.score:visible, .over-time .empty:visible, #history tr:visible"
+                    "svg.trend:visible, .board tbody svg.score:visible, .over-time .empty:visible, "
+                    "#history tr:visible, #endpoints tr:visible"
                 )
                 await expect(shown.first).to_be_in_viewport()
 

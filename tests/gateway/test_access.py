@@ -30,7 +30,7 @@ async def with_tokens(nats: NatsServer) -> AsyncIterator[tuple[Running, bus.Bus]
     await nats_bus.ensure(64 * 1024 * 1024)
     access = TokenAccess(TokenCache(nats_bus.token, ttl_s=0.2), rpc.Settings("token", SECRET), Sessions(nats_bus))
     try:
-        async with running(access=access, service_token=SECRET) as gateway:
+        async with running(access=access, service_token=SECRET, nats=nats.url) as gateway:
             yield gateway, nats_bus
     finally:
         await nats_bus.close()
@@ -290,3 +290,36 @@ async def test_openais_client_gets_its_own_errors(nats: NatsServer) -> None:
         assert limited.value.code == "rate_limit_exceeded"
         assert int(limited.value.response.headers["retry-after"]) > 0
         await client.close()
+
+
+async def test_settings_create_show_once_and_revoke_tokens(nats: NatsServer) -> None:
+    async with with_tokens(nats) as (gateway, nats_bus):
+        admin = {"X-API-Key": await tokens.create(nats_bus, "root", "admin", "first")}
+        form = {"user": "bob", "role": "user", "label": "ci", "expires_days": "30"}
+        made = await gateway.client.post("/settings/tokens", data=form, headers=admin)
+        (text,) = set(re.findall(r"ts_[\w-]{43}", made.text))
+        assert (made.status_code, made.headers["cache-control"]) == (200, "no-store")
+        bob = {"X-API-Key": text}
+        page = (await gateway.client.get("/settings", headers=admin)).text
+        assert text not in page
+        assert 'id="users"' in page
+        found = {token.label: (digest, token) for digest, token in await tokens.stored(nats_bus)}
+        assert found["first"][1].HasField("last_used_at")
+        assert found["ci"][1].expires_at.seconds - found["ci"][1].created_at.seconds == 30 * 86_400
+        own = (await gateway.client.get("/settings", headers=bob)).text
+        assert found["ci"][0][:8] in own
+        assert found["first"][0][:8] not in own
+        for sent, headers, status, words in (
+            (form, bob, 403, "Only an admin may create tokens."),
+            (form | {"user": "é"}, admin, 400, "A user name must have printable ASCII characters"),
+            (form | {"role": "service"}, admin, 400, "Use one of: user, admin."),
+            (form | {"expires_days": "0"}, admin, 400, "expires_days must be between 1 and 36,500."),
+        ):
+            refused = await gateway.client.post("/settings/tokens", data=sent, headers=headers)
+            assert (refused.status_code, words in refused.text) == (status, True), (sent, refused.text)
+        revoke = "/settings/tokens/{}/revoke"
+        assert (await gateway.client.post(revoke.format(found["first"][0]), headers=bob)).status_code == 403
+        assert (await gateway.client.post(revoke.format("0" * 64), headers=admin)).status_code == 404
+        assert (await gateway.client.post(revoke.format(found["ci"][0]), headers=bob)).status_code == 303
+        assert [token.label for _, token in await tokens.stored(nats_bus)] == ["first"]
+        assert await nats_bus.token(found["ci"][0]) is None

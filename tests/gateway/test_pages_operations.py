@@ -50,3 +50,36 @@ async def test_an_empty_queue_says_so(gateway: Running) -> None:
     text = await page(gateway, "/queue")
     assert "No job is running." in text
     assert "No job waits. A new one starts at once if a slot is free." in text
+
+
+async def test_settings_manage_webhooks_and_schedules(gateway: Running) -> None:
+    world, post = gateway.world, gateway.client.post
+    job = world.add(spec('<i>"evil'), "local")
+    text = await page(gateway, "/settings")
+    assert "It has no users" in text
+    assert "set XAI_API_KEY" in text
+    refused = await post("/settings/tokens", data={"user": "a", "role": "user"})
+    assert (refused.status_code, "Set TOUCHSTONE_AUTH=token" in refused.text) == (400, True)
+    made = await post("/settings/webhooks", data={"url": "https://example.com/hook", "events": ["job.failed"]})
+    assert "shown-once" in made.text
+    (webhook,) = world.webhooks.values()
+    assert (webhook.url, list(webhook.events)) == ("https://example.com/hook", ["job.failed"])
+    wrong = await post("/settings/webhooks", data={"url": "ftp://x"})
+    assert (wrong.status_code, 'value="ftp://x"' in wrong.text, "webhooks-problem" in wrong.text) == (400, True, True)
+    asked = {"job": job.job_id, "cron": "0 2 * * 1", "time_zone": "Europe/Zurich"}
+    assert (await post("/settings/schedules", data=asked)).headers["location"] == "/settings#schedules"
+    (schedule,) = world.schedules.values()
+    assert (schedule.spec.model, schedule.spec.priority) == (job.spec.model, job_pb2.PRIORITY_LOW)
+    for sent, status in ((asked | {"cron": "never"}, 400), (asked | {"job": "nonsense"}, 404)):
+        answer = await post("/settings/schedules", data=sent)
+        assert (answer.status_code, "schedules-problem" in answer.text) == (status, True)
+    text = await page(gateway, "/settings")
+    assert "example.com/hook" in text
+    assert "shown-once" not in text
+    assert "<i>" not in (await gateway.client.get("/settings")).text
+    assert (await post(f"/settings/webhooks/{webhook.webhook_id}/delete")).status_code == 303
+    assert (await post(f"/settings/schedules/{schedule.schedule_id}/delete")).status_code == 303
+    assert (len(world.webhooks), len(world.schedules)) == (0, 0)
+    assert (await post(f"/settings/webhooks/{webhook.webhook_id}/delete")).status_code == 404
+    await gateway.stop_service("scheduler")
+    assert "The scheduler does not answer." in await page(gateway, "/settings")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Sequence
 
 from services import bus, rpc
-from services.errors import ConflictError, InvalidRequestError, NotFoundError
+from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
 from services.words.enums import ROLES
 from touchstone.v1 import token_pb2
 
 PREFIX = "ts_"
-_GIVEN = ("admin", "user")
+GIVEN = ("user", "admin")
 """Roles of users' tokens."""
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 async def create(nats_bus: bus.Bus, user: str, role: str, label: str, expires_days: int = 0) -> str:
@@ -52,6 +54,16 @@ async def revoke(nats_bus: bus.Bus, name: str) -> token_pb2.Token:
     key, token = found[0]
     await nats_bus.kv_delete(bus.TOKENS, key)
     return token
+
+
+async def end(nats_bus: bus.Bus, digest: str, caller: rpc.Identity) -> None:
+    """Revokes the token with this digest. Raises NotFoundError, and PermissionDeniedError for another user's."""
+    token = await nats_bus.token(digest) if _DIGEST.fullmatch(digest) else None
+    if token is None:
+        raise NotFoundError("This token no longer exists. It may have been revoked.")
+    if not caller.is_admin and caller.user != token.user:
+        raise PermissionDeniedError("The token belongs to another user. Only that user or an admin may revoke it.")
+    await nats_bus.kv_delete(bus.TOKENS, digest)
 
 
 async def _run(arguments: argparse.Namespace) -> None:
@@ -93,7 +105,7 @@ def main(arguments: Sequence[str]) -> None:
     actions = parser.add_subparsers(dest="action", required=True)
     new = actions.add_parser("create", help="create a token and print it once")
     new.add_argument("--user", required=True)
-    new.add_argument("--role", choices=_GIVEN, default="user")
+    new.add_argument("--role", choices=GIVEN, default="user")
     new.add_argument("--label", default="", help="what it is for, e.g. ci")
     new.add_argument("--expires-days", type=_days, default=0)
     actions.add_parser("list", help="list tokens, without their text")

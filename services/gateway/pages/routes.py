@@ -18,7 +18,7 @@ from services.gateway.pages.jobs.history import cancel_selected, history, jump, 
 from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import job_page, mark, retry, stop
 from services.gateway.pages.layout.login import login, logout
-from services.gateway.pages.operations import queue
+from services.gateway.pages.operations import queue, settings
 from services.gateway.pages.reports import comparison_report, job_report
 from services.gateway.pages.runs.page import baselines, run_page, start
 from services.gateway.pages.runs.reuse import again, rerun, rescore
@@ -40,6 +40,14 @@ routes = [
     Route("/queue/{job_id}/cancel", queue.cancel, methods=["POST"]),
     Route("/jobs/retry", retry_selected, methods=["POST"]),
     Route("/jobs/cancel", cancel_selected, methods=["POST"]),
+    Route("/settings", settings.settings_page),
+    Route("/settings/tokens", settings.create_token, methods=["POST"]),
+    Route("/settings/tokens/{digest}/revoke", settings.revoke_token, methods=["POST"]),
+    Route("/settings/webhooks", settings.create_webhook, methods=["POST"]),
+    Route("/settings/webhooks/{webhook_id}/delete", settings.delete_webhook, methods=["POST"]),
+    Route("/settings/deliveries/{delivery_id}/redeliver", settings.redeliver, methods=["POST"]),
+    Route("/settings/schedules", settings.create_schedule, methods=["POST"]),
+    Route("/settings/schedules/{schedule_id}/delete", settings.delete_schedule, methods=["POST"]),
     Route("/jobs/{job_id}", job_page),
     Route("/jobs/{job_id}/log", log_page),
     Route("/jobs/{job_id}/report.html", job_report),

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19touchstone/v1/token.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa7\x01\n\x05Token\x12\x0c\n\x04user\x18\x01 \x01(\t\x12!\n\x04role\x18\x02 \x01(\x0e\x32\x13.touchstone.v1.Role\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05label\x18\x05 \x01(\t*M\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x0e\n\nROLE_ADMIN\x10\x02\x12\x10\n\x0cROLE_SERVICE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19touchstone/v1/token.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd9\x01\n\x05Token\x12\x0c\n\x04user\x18\x01 \x01(\t\x12!\n\x04role\x18\x02 \x01(\x0e\x32\x13.touchstone.v1.Role\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05label\x18\x05 \x01(\t\x12\x30\n\x0clast_used_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*M\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x0e\n\nROLE_ADMIN\x10\x02\x12\x10\n\x0cROLE_SERVICE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.token_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLE']._serialized_start=247
-  _globals['_ROLE']._serialized_end=324
+  _globals['_ROLE']._serialized_start=297
+  _globals['_ROLE']._serialized_end=374
   _globals['_TOKEN']._serialized_start=78
-  _globals['_TOKEN']._serialized_end=245
+  _globals['_TOKEN']._serialized_end=295
 # @@protoc_insertion_point(module_scope)
