@@ -46,7 +46,8 @@ def _serve(source: BufferedReader, sink: BufferedWriter) -> int:
         try:
             (preview if previewed else read)(_pieces(source), options, limits, emit)
         except MemoryError:
-            emit(Refusal("The file needs more memory than is allowed. Make its lines shorter.").frame())
+            reason = "The file needs more memory than is allowed. Upload it in parts, or make its texts shorter."
+            emit(Refusal(reason).frame())
         sink.flush()
     except BrokenPipeError:
         # Nobody reads the output any more. Closing it at exit would raise another error.
