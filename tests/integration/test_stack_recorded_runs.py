@@ -183,6 +183,9 @@ def test_a_budget_holds_over_calls_at_once_and_a_kill(client: openai.OpenAI, sta
     assert 0.016 < run["cost_usd"] <= 0.02
     assert (run["calls"], run["unfinished"]) == (1, 4)
     assert call("later", budget="1") == "LATER"
+    # Only answered calls become items.
+    done = closed(stack, "bounded")
+    assert (done["calls"], [row["response"] for row in items(stack, done["job_ids"][0])]) == (2, ["FIRST", "LATER"])
 
 
 def test_kills_between_calls_neither_lose_nor_double_one(client: openai.OpenAI, stack: Stack) -> None:
