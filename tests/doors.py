@@ -47,7 +47,7 @@ def shown(stack: Stack, suite: str, job_id: str, other: str) -> dict[str, str]:
         "side by side": f"/side-by-side?jobs={job_id},{other}",
         "report of the comparison": f"/compare/report.html?jobs={job_id},{other}",
     }
-    found = {}
+    found: dict[str, str] = {}
     with stack.client() as client:
         for name, path in pages.items():
             rows = re.findall(r"<tr\b.*?</tr>", client.get(f"{stack.url}{path}").text, re.DOTALL)
