@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from services.gateway.pages.compare.view import MOST
 from tests.gateway import fake_datasets
@@ -80,6 +81,7 @@ def places() -> tuple[World, list[Place]]:
         Place("leaderboard-empty", "/leaderboard?suite=demo"),
         Place("leaderboard-unknown", "/leaderboard?suite=nope", 400),
         Place("queue", "/queue"),
+        Place("jump", f"/jump?{urlencode({'q': HOSTILE[:12]})}"),
         Place("compare-choose", "/compare"),
         Place("compare", f"/compare?jobs={compared[0]},{compared[1]}"),
         Place("compare-three", f"/compare?jobs={','.join(compared)}"),

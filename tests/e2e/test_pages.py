@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.e2e.conftest import Visitor, visit
-from tests.gateway.fake_world import busy_world
+from tests.gateway.fake_world import busy_world, spec
 from tests.gateway.gateway_server import running
 from touchstone.v1 import job_pb2, results_service_pb2
 
@@ -210,3 +210,39 @@ async def test_the_item_set_of_the_board_is_in_the_address(browser: Browser) -> 
         assert asked[-1].item_set == "aa00bb11"
         await page.go_back()
         await expect(page.locator(".set")).to_have_text("7f3ac1")
+
+
+async def test_the_palette_the_shortcuts_and_titles_by_keyboard_alone(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.advance(job.job_id, 160)
+    page = await visitor.page()
+    await page.goto("/queue")
+    await page.keyboard.press("?")
+    await expect(page.locator("#shortcuts")).to_contain_text("Judge the open answer")
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#shortcuts")).to_be_hidden()
+    await page.keyboard.press("Control+k")
+    text = page.get_by_role("combobox", name="Job, model")
+    await expect(text).to_be_focused()
+    await page.keyboard.type("compare?")
+    await expect(text).to_have_value("compare?")
+    await expect(page.locator("#shortcuts")).to_be_hidden()
+    await expect(page.locator("#found")).to_contain_text("Nothing fits")
+    await page.keyboard.press("Backspace")
+    chosen = page.locator("#found [aria-selected=true]")
+    await expect(chosen).to_have_text("Compare jobs")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("demo")
+    await expect(page.locator("#found")).to_have_attribute("data-asked", "demo")
+    await expect(chosen).to_contain_text("Demo on qwen2.5:7b")
+    await page.keyboard.press("ArrowUp")
+    await expect(chosen).to_contain_text("leaderboard")
+    await page.keyboard.press("ArrowDown")
+    await expect(text).to_have_attribute("aria-activedescendant", str(await chosen.get_attribute("id")))
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_title("10 % · Demo on qwen2.5:7b · Touchstone")
+    world.advance(job.job_id, 640)
+    await expect(page).to_have_title("50 % · Demo on qwen2.5:7b · Touchstone")
+    world.finish(job.job_id)
+    await expect(page).to_have_title("Demo on qwen2.5:7b · Touchstone")

@@ -7,6 +7,7 @@ import re
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages import page
+from tests.gateway.test_pages_datasets import dataset_of
 from touchstone.v1 import job_pb2
 
 
@@ -83,3 +84,42 @@ async def test_settings_manage_webhooks_and_schedules(gateway: Running) -> None:
     assert (await post(f"/settings/webhooks/{webhook.webhook_id}/delete")).status_code == 404
     await gateway.stop_service("scheduler")
     assert "The scheduler does not answer." in await page(gateway, "/settings")
+
+
+async def test_the_palette_lists_each_kind_and_stays_short(gateway: Running) -> None:
+    world, part = gateway.world, {"HX-Request": "true"}
+    hostile = '<img src=x onerror="window.pwned=1">'
+    made = await dataset_of(gateway, name=f"demo {hostile}.jsonl")
+    for _ in range(6):
+        world.add(spec("qwen2.5:7b", "demo"), "local")
+    odd = world.add(spec(hostile, "demo"), "local")
+
+    async def found(text: str) -> dict[str, list[str]]:
+        answer = await gateway.client.get("/jump", params={"q": text}, headers=part)
+        assert "<img" not in answer.text
+        whole = (await gateway.client.get("/jump", params={"q": text}, follow_redirects=False)).text
+        groups = {}
+        for group in answer.text.split('role="group"')[1:]:
+            addresses = re.findall(r'role="option"[^>]* href="([^"]+)"', group)
+            groups[re.search(r'id="found-(\w+)"', group)[1]] = addresses  # type: ignore[index]
+            assert not whole or all(f'href="{address}"' in whole for address in addresses)
+        return groups
+
+    start = await found("")
+    assert (list(start), len(start["jobs"])) == (["jobs", "actions"], 4)
+    demo = await found("demo")
+    assert len(demo["jobs"]) == 4
+    assert demo["suites"] == ["/leaderboard?suite=demo"]
+    assert demo["datasets"] == [f"/datasets/{made.dataset_id}"]
+    models = await found("qwen2.5:7b")
+    assert models["models"] == ["/jobs?endpoint=ollama&amp;model=qwen2.5%3A7b"]
+    assert (await found(f"DEMO {hostile[:4]}"))["jobs"] == [f"/jobs/{odd.job_id}"]
+    assert await found(odd.job_id) == {"jobs": [f"/jobs/{odd.job_id}"]}
+    assert (await gateway.client.get(f"/jump?q={odd.job_id}")).headers["location"] == f"/jobs/{odd.job_id}"
+    assert await found("start run") == {"actions": ["/run"]}
+    everything = await found("o")
+    assert sum(map(len, everything.values())) <= 12
+    assert await found("x" * 5000) == {}
+    assert "Nothing fits" in (await gateway.client.get("/jump?q=zzzz")).text
+    await gateway.stop_service("results")
+    assert "jobs" not in await found("demo")

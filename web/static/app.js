@@ -185,20 +185,64 @@ document.addEventListener("focusin", (event) => {
 // -- keys -----------------------------------------------------------------------------------------------------------
 document.addEventListener("keydown", (event) => {
   const command = event.ctrlKey || event.metaKey;
-  if (command && event.key === "k") return focusOn("jump", event);
+  if (command && event.key === "k") return openPalette(event);
+  if (event.target.id === "palette-text") return chooseFound(event);
+  if (document.querySelector("dialog[open]")) return;
   const judging = event.target.closest?.("form.judge");
   if (command && event.key === "Enter" && judging) return judging.querySelector("[value=fix]")?.click();
   if (command && event.key === "Enter") return document.getElementById("start")?.click();
   const typing = event.target.matches("input:not([type=checkbox]), select, textarea");
+  if (event.key === "?" && !command && !event.altKey && !typing) return document.getElementById("shortcuts")?.showModal();
   if (event.key === "x" && !command && !event.altKey && !typing) return tickRow();
   if (command || event.altKey || event.target.matches("input, select, textarea, button, a, summary")) return;
-  if (event.key === "/") return focusOn("find", event) || focusOn("jump", event);
+  if (event.key === "/") return focusOn("find", event) || openPalette(event);
   if ("123".includes(event.key)) return judge(Number(event.key), event);
   if (event.key === "[") stepOpened(false);
   if (event.key === "]") stepOpened(true);
   if (event.key === "j") step(true);
   if (event.key === "k") step(false);
   if (event.key === "Enter") document.querySelector("tr.item.at") && openRow(document.querySelector("tr.item.at"));
+});
+
+// -- palette: what fits is drawn by the server; arrows choose, Enter opens -------------------------------------------
+function openPalette(event) {
+  const palette = document.getElementById("palette");
+  if (!palette) return;
+  event.preventDefault();
+  for (const open of document.querySelectorAll("dialog[open]")) open.close();
+  palette.showModal();
+  const text = document.getElementById("palette-text");
+  text.select();
+  htmx.trigger(text.form, "opened");
+}
+
+function chooseFound(event) {
+  const found = [...document.querySelectorAll("#found a")];
+  const now = found.findIndex((one) => one.ariaSelected === "true");
+  const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (move && found.length) {
+    event.preventDefault();
+    choose(found[(now + move + found.length) % found.length]);
+  }
+  // Results of an older text are not opened: the form is sent instead.
+  if (event.key !== "Enter" || now < 0 || document.getElementById("found").dataset.asked !== event.target.value.trim()) return;
+  event.preventDefault();
+  found[now].click();
+}
+
+function choose(option) {
+  for (const one of document.querySelectorAll("#found a")) one.ariaSelected = String(one === option);
+  const text = document.getElementById("palette-text");
+  if (option) text.setAttribute("aria-activedescendant", option.id);
+  else text.removeAttribute("aria-activedescendant");
+  option?.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.id === "jump") openPalette(event);
+});
+document.addEventListener("htmx:after:swap", () => {
+  if (document.querySelector("#palette[open]") && !document.querySelector("#found [aria-selected=true]")) choose(document.querySelector("#found a"));
 });
 
 // Judges the opened row: golden and wrong at once, fix once its text is written.
@@ -246,6 +290,8 @@ function showStart() {
 }
 
 function settle() {
+  const named = document.querySelector("[data-title]");
+  if (named) document.title = named.dataset.title;
   showTheme();
   showFresh();
   showStart();

@@ -11,12 +11,12 @@ from services.gateway.pages.datasets import listing as datasets
 from services.gateway.pages.datasets import page as dataset
 from services.gateway.pages.datasets.live import all_runs
 from services.gateway.pages.events import events
-from services.gateway.pages.items.annotation import annotate
-from services.gateway.pages.items.listing import item, items
+from services.gateway.pages.items.listing import annotate, item, items
 from services.gateway.pages.items.side_by_side import side_by_side
-from services.gateway.pages.jobs.history import cancel_selected, history, jump, retry_selected
+from services.gateway.pages.jobs.history import cancel_selected, history, retry_selected
 from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import job_page, mark, retry, stop
+from services.gateway.pages.layout.jump import jump
 from services.gateway.pages.layout.login import login, logout
 from services.gateway.pages.operations import queue, settings
 from services.gateway.pages.reports import comparison_report, job_report

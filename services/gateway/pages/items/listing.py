@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from services import rpc
-from services.errors import NotFoundError, TouchstoneError
+from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway import context
 from services.gateway.backend import Backend
 from services.gateway.pages.display import conversation
@@ -21,7 +21,7 @@ from services.gateway.pages.items import conditions
 from services.gateway.pages.items.rows import Row, beside, row_of, rows_of
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
-from services.words.enums import ITEM_FILTERS, ITEM_ORDERS
+from services.words.enums import ITEM_FILTERS, ITEM_ORDERS, VERDICTS
 from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, results_service_pb2
 
@@ -318,3 +318,32 @@ def repeat_of(request: Request) -> int:
     """Which of an item's answers the address names, from 0."""
     text = request.query_params.get("repeat", "")
     return int(text) if text.isdecimal() and len(text) < 6 else 0
+
+
+async def annotate(request: Request) -> Response:
+    """Stores a person's verdict: golden, to be fixed, or wrong. The answer is the updated part; without script the
+    item's page. Raises what the service answers."""
+    ctx, caller = context.of(request), context.identity(request)
+    form = await request.form()
+    verdict = str(form.get("verdict", ""))
+    if verdict not in VERDICTS:
+        raise InvalidRequestError("Choose golden, fix or wrong.", "verdict")
+    corrected = str(form.get("corrected_answer", "")).replace("\r\n", "\n") if verdict == "fix" else ""
+    if verdict == "fix" and not corrected.strip():
+        raise InvalidRequestError("Write the corrected answer, then choose Fix.", "corrected_answer")
+    job_id, path = jobs.checked_id(request.path_params["job_id"]), request.path_params
+    call = results_service_pb2.AnnotateItemRequest(
+        job_id=job_id,
+        task=path["task"],
+        item=path["item"],
+        repeat=repeat_of(request),
+        verdict=VERDICTS[verdict],
+        corrected_answer=corrected,
+        note=str(form.get("note", "")).strip() if verdict != "none" else "",
+    )
+    stored = (await ctx.backend.ask(ctx.backend.results.AnnotateItem, call, caller)).item
+    if "hx-request" in request.headers:
+        values = {"row": row_of(stored), "stored": stored, "job_id": job_id, "may_change": True, "judged": True}
+        return fragment(request, "jobs/_judge.html", values | judging(stored))
+    address = f"/jobs/{job_id}/items/{quote(call.task, safe='')}/{call.item}"
+    return RedirectResponse(f"{address}?repeat={call.repeat}" if call.repeat else address, 303)

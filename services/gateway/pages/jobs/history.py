@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, TouchstoneError
@@ -288,39 +288,6 @@ async def _usage(request: Request) -> Sequence[call_pb2.CallUsage]:
     except TouchstoneError:
         return ()
     return answer.usage
-
-
-async def jump(request: Request) -> Response:
-    """The search box: a job's or a dataset's id, a suite or a model."""
-    ctx = context.of(request)
-    text = request.query_params.get("q", "").strip()
-    if not text:
-        return RedirectResponse("/jobs", 303)
-    if jobs.is_dataset(text):
-        return RedirectResponse(f"/datasets/{text}", 303)
-    found = await _job_named(request, text.lower())
-    if found:
-        return RedirectResponse(f"/jobs/{found}", 303)
-    try:
-        if text.lower() in {suite.suite for suite in await ctx.catalogue.suites()}:
-            return RedirectResponse("/leaderboard?" + urlencode({"suite": text.lower()}), 303)
-    except TouchstoneError:
-        pass
-    return RedirectResponse("/jobs?" + urlencode({"query": text}), 303)
-
-
-async def _job_named(request: Request, text: str) -> str:
-    """The id of the job that begins with this text (at least six characters); empty for none."""
-    ctx, caller = context.of(request), context.identity(request)
-    if jobs.is_benchmark(text):
-        return jobs.checked_id(text)
-    if len(text) < 6 or not set(text) <= set("0123456789abcdef-"):
-        return ""
-    if len(text) == 36:
-        return text
-    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=100)
-    answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
-    return next((job.job_id for job in answer.jobs if job.job_id.startswith(text)), "")
 
 
 async def messages_set_aside(request: Request) -> scheduler_service_pb2.ListSetAsideMessagesResponse | None:
