@@ -7,7 +7,16 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypedDict
 
-from services.words.enums import EXPORT_FORMATS, EXPORT_KINDS, ITEM_FILTERS, ITEM_ORDERS, MODES, VERDICTS, WEIGHTINGS
+from services.words.enums import (
+    EXPORT_FORMATS,
+    EXPORT_KINDS,
+    ITEM_FILTERS,
+    ITEM_ORDERS,
+    MODES,
+    PREFERENCES,
+    VERDICTS,
+    WEIGHTINGS,
+)
 from touchstone.v1 import (
     comparison_pb2,
     dataset_pb2,
@@ -194,6 +203,20 @@ def annotate(
         verdict=VERDICTS[verdict],
         corrected_answer=corrected_answer,
         note=note,
+    )
+
+
+def judge(
+    job_ids: Iterable[str], task: str, item: int, choice: str, preferred_job_id: str, repeat: int, blind: bool
+) -> results_service_pb2.JudgeRowRequest:
+    return results_service_pb2.JudgeRowRequest(
+        job_ids=job_ids,
+        task=task,
+        item=item,
+        repeat=repeat,
+        choice=PREFERENCES[choice],
+        preferred_job_id=preferred_job_id,
+        blind=blind,
     )
 
 

@@ -23,9 +23,11 @@ RERUN = enums.RERUN | {
     "error": enums.RERUN["infrastructure_error"],
 }
 """Words for the outcomes whose items can run again, two of them also in a short form."""
-OF_ITEMS = ("items", "batch", "golden")
+OF_ITEMS = ("items", "batch", "golden", "preferences")
 """Kinds of export of one job's items."""
-SIDE_BY_SIDE_FILTERS = {word.replace("_", "-"): value for word, value in enums.SIDE_BY_SIDE_FILTERS.items()}
+SIDE_BY_SIDE_FILTERS = {
+    word.replace("_", "-"): value for word, value in enums.SIDE_BY_SIDE_FILTERS.items() if "judged" not in word
+}
 PILOT = "pilot"
 """The label of a job that was run to estimate another one. Its value is the other's limit, 0 for all."""
 DATASET_TASK = "rows"

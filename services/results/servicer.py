@@ -31,7 +31,7 @@ from services.results.intake.feeds import Feed
 from services.results.intake.kept_stream import KeptStream
 from services.results.internal_servicer import ResultsInternalServicer
 from services.results.items import reads as item_reads
-from services.results.items.annotate import annotate
+from services.results.items.annotate import annotate, judge_row
 from services.results.read_queue import Questions
 from services.results.runs import configurations, job_reads
 from services.results.runs.mark_run import mark_run
@@ -179,6 +179,12 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         of_item = pb.GetItemRequest(job_id=request.job_id, task=request.task, item=request.item, repeat=request.repeat)
         item = await self._database.read(lambda c: item_reads.get_item(c, of_item, visible))
         return pb.AnnotateItemResponse(item=item)
+
+    async def JudgeRow(self, request: pb.JudgeRowRequest, context: Any) -> pb.JudgeRowResponse:
+        caller, visible, now = rpc.identity(), self._visible(), _now()
+        said = await self._database.write(lambda c: judge_row(c, request, caller, now, visible))
+        await self._statements.publish()
+        return pb.JudgeRowResponse(preference=said)
 
     async def Export(self, request: pb.ExportRequest, context: Any) -> AsyncGenerator[pb.ExportResponse]:
         visible = self._visible()

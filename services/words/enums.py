@@ -71,6 +71,10 @@ CALL_APIS = _words(call_pb2.Call.Api)
 """What a call through /v1 is for."""
 CALL_OUTCOMES = _words(call_pb2.Call.Outcome)
 """How such a call may end."""
+PREFERENCES = Words(
+    {"none": results_service_pb2.Preference.CHOICE_UNSPECIFIED} | _words(results_service_pb2.Preference.Choice)
+)
+"""What a person may prefer of answers to a row; `none` takes a preference back."""
 ITEM_FILTERS = Words(
     {"all": results_service_pb2.ListItemsRequest.FILTER_UNSPECIFIED}
     | _words(results_service_pb2.ListItemsRequest.Filter)
@@ -96,6 +100,7 @@ EXPORT_KINDS = Words(
         "items": results_service_pb2.ExportRequest.KIND_ITEMS,
         "batch": results_service_pb2.ExportRequest.KIND_BATCH_OUTPUT,
         "golden": results_service_pb2.ExportRequest.KIND_GOLDEN,
+        "preferences": results_service_pb2.ExportRequest.KIND_PREFERENCES,
     }
 )
 EXPORT_FORMATS = _words(results_service_pb2.ExportRequest.Format)

@@ -55,6 +55,31 @@ def test_annotations_are_shown_found_and_exported(backend: Backend) -> None:
     assert [found(verdict) for verdict in ("golden", "fix", "wrong", "none")] == [[], [], [0, 2], [1, 3, 4, 5]]
 
 
+def test_preferences_are_kept_changed_taken_back_and_exported(backend: Backend, things: Things) -> None:
+    ids = [things.done, things.other]
+    (row, *_) = backend.call("GET", f"/side-by-side?job_ids={','.join(ids)}&filter=agree")["rows"]
+    place = {"job_ids": ids, "task": row["task"], "item": row["item"]}
+    author = backend.call("GET", f"/results/{ids[0]}")["owner"]
+
+    def say(status: int = 200, **said: Any) -> Any:
+        return backend.call("PUT", "/side-by-side/preference", status, json=place | said)
+
+    def held() -> Any:
+        query = f"job_ids={ids[1]},{ids[0]}&judge={author}&filter=judged"
+        return backend.call("GET", f"/side-by-side?{query}")
+
+    told = say(choice="better", preferred_job_id=ids[1], blind=True)
+    assert [one["preference"] for one in held()["rows"]] == [told]
+    assert say(choice="tie")["preferred_job_id"] is None
+    (kept,) = export(backend, f"/results/{ids[0]}/export?kind=preferences", "json")
+    assert (kept["choice"], kept["item"], sorted(kept["jobs"])) == ("tie", row["item"], sorted(ids))
+    assert held()["preferences"]["ties"] == 1
+    assert say(400, choice="better")["detail"].startswith("preferred_job_id is required")
+    say(404, choice="tie", item=999_999)
+    assert say(choice="none")["choice"] == "none"
+    assert held()["rows"] == []
+
+
 @pytest.mark.parametrize(
     ("item", "body", "status"),
     [

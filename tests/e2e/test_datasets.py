@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from playwright.async_api import FilePayload, Page, expect
+from playwright.async_api import FilePayload, Locator, Page, expect
 
 from tests.e2e.conftest import Visitor
 from tests.gateway.fake_world import World
@@ -38,6 +38,44 @@ async def uploaded(page: Page, payload: FilePayload) -> None:
     await page.locator("#file").set_input_files(payload)
     await page.get_by_role("button", name="Upload").click()
     await expect(page).to_have_url(re.compile(r"/datasets/ds_[0-9a-f]{32}$"))
+
+
+async def judged_by_keys(page: Page, world: World) -> None:
+    """Ten rows from the Overview page: by keys alone, and begun by mouse in five clicks."""
+    await page.goto("/overview")
+    await press_to(page, page.get_by_role("link", name="Dataset runs"), "Enter")
+    boxes = page.locator("#finished input[name=jobs]")
+    for box in (boxes.nth(0), boxes.nth(1)):
+        await press_to(page, box, "Space")
+    await press_to(page, page.get_by_role("button", name="Side by side"), "Enter")
+    for number, key in enumerate("12t0121t21", 1):
+        await expect(page.locator(".open > header")).to_contain_text(f"row {number} of 40")
+        await page.keyboard.press(key)
+    await expect(page.locator(".prefer")).to_contain_text("10 of")
+    assert [row[6] for row in world.preferences] == [1, 1, 2, 3, 1, 1, 1, 2, 1, 1]
+    await page.keyboard.press("k")
+    await expect(page.locator(".open > header")).to_contain_text("row 10 of 40")
+    await page.keyboard.press("u")
+    await expect(page.locator(".prefer")).to_contain_text("9 of")
+    await page.keyboard.press("b")
+    await expect(page.locator(".open article header").first).to_have_text("Answer 1")
+    await page.goto("/overview")
+    await page.get_by_role("link", name="Dataset runs").click()
+    for box in (boxes.nth(0), boxes.nth(1)):
+        await box.click()
+    await page.get_by_role("button", name="Side by side").click()
+    await page.locator(".prefer button").first.click()
+    await expect(page.locator(".open > header")).to_contain_text("row 2 of 40")
+
+
+async def press_to(page: Page, wanted: Locator, key: str) -> None:
+    """Tab to an element, then a key."""
+    await expect(wanted).to_be_visible()
+    for _ in range(80):
+        if await wanted.evaluate("one => one === document.activeElement"):
+            return await page.keyboard.press(key)
+        await page.keyboard.press("Tab")
+    raise AssertionError("Tab does not reach it")
 
 
 def live(world: World) -> list[job_pb2.Job]:
@@ -95,9 +133,8 @@ async def test_from_an_upload_to_judged_answers_side_by_side(visitor: Visitor) -
     await page.get_by_role("button", name="Side by side").click()
     await expect(page).to_have_url(re.compile(r"/side-by-side\?jobs=[0-9a-f-]{36},[0-9a-f-]{36}$"))
     await expect(page.locator(".runs-beside tbody tr")).to_have_count(2)
-    await expect(page.locator("article").first.locator("ins").first).to_have_text("more ")
-    await page.get_by_role("link", name="More rows").click()
-    await expect(page.locator("article")).to_have_count(40)
+    await expect(page.locator(".viewer .row")).to_have_count(40)
+    await judged_by_keys(page, world)
 
 
 async def test_a_run_that_ends_while_it_is_watched_can_be_scored_again(visitor: Visitor) -> None:
@@ -144,18 +181,15 @@ async def test_rows_side_by_side_are_found_by_their_metadata(visitor: Visitor) -
     address = f"/side-by-side?jobs={','.join(made)}"
     await page.goto(address)
     await page.set_viewport_size({"width": 1280, "height": 900})
-    assert (
-        await page.evaluate(
-            "[...document.querySelectorAll('.target')].filter(one => one.scrollWidth > one.clientWidth).length"
-        )
-        == 0
-    )
+    await page.get_by_text("Columns and conditions").click()
     await page.locator("#metadata_value").fill("w12")
     await page.locator("#metadata_value").press("Enter")
-    await expect(page.locator("article")).to_have_count(1)
+    await expect(page.locator(".viewer .row")).to_have_count(1)
     await expect(page).to_have_url(re.compile(re.escape(f"{address}&metadata_value=w12") + "$"))
     await page.get_by_role("link", name="Clear").click()
-    await expect(page.locator("article")).to_have_count(25)
+    await expect(page.locator(".viewer .row")).to_have_count(30)
+    await page.goto(f"{address}&field=ward&sort=-ward")
+    await expect(page.locator(".viewer .row .asked").first).to_have_text("w9")
 
 
 async def test_a_dropped_file_is_taken_and_its_bad_lines_are_told(visitor: Visitor) -> None:

@@ -216,7 +216,10 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def ListSideBySide(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)
-        return fake_items.side_by_side(self.world, request)
+        return fake_stored.side_by_side(self.world, request)
+
+    async def JudgeRow(self, request: Any, context: Any) -> Any:
+        return fake_stored.judge_row(self.world, request)
 
     async def EstimateRun(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)

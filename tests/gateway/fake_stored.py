@@ -19,6 +19,7 @@ from services.results.intake import writes
 from services.results.items import annotate as annotating
 from services.results.items import reads
 from services.results.scores.job_result import Computed
+from services.results.side_by_side.listing import SideBySide
 from services.results.storage.database import Connection
 from services.results.storage.migrations import open_file
 from services.words import suites
@@ -47,7 +48,7 @@ def _holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) 
     that what was read a moment ago is kept."""
     stored = [fake_items.items(world, job.job_id) if items else [] for job in jobs]
     results = [world.results.get(job.job_id, metric_pb2.JobResult()) for job in jobs]
-    told = sha256(bytes([items]))
+    told = sha256(bytes([items]) + repr(world.preferences).encode())
     for message in chain(jobs, results, *stored, world.names.values()):
         told.update(message.SerializeToString(deterministic=True))
     connection = _kept.pop(told.digest(), None)
@@ -63,6 +64,8 @@ def _holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) 
                 "INSERT INTO configuration_names VALUES (?, ?, ?, '', '2026-01-01')",
                 [one.configuration, one.name, one.alias],
             )
+        for row in world.preferences:
+            connection.execute(f"INSERT INTO preferences VALUES ({', '.join('?' * len(row))})", row)
     _kept[told.digest()] = connection
     if len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept))).close()
@@ -134,7 +137,7 @@ def get_item(world: World, request: pb.GetItemRequest) -> pb.GetItemResponse:
 
 def export(world: World, request: pb.ExportRequest) -> list[pb.ExportResponse]:
     """The file's pieces. Raises as the service."""
-    of_items = request.HasField("items")
+    of_items = request.HasField("items") and request.kind != pb.ExportRequest.KIND_PREFERENCES
     jobs = _of_project(world, request.jobs.project_id)
     if of_items:
         jobs = _named(world, request.items.job_id, request.items.baseline_job_id)
@@ -155,6 +158,22 @@ def annotate(world: World, request: pb.AnnotateItemRequest) -> pb.AnnotateItemRe
     if item.HasField("annotation"):
         world.annotations[place] = item.annotation
     return pb.AnnotateItemResponse(item=item)
+
+
+def side_by_side(world: World, request: pb.ListSideBySideRequest) -> pb.ListSideBySideResponse:
+    """Raises as the service."""
+    return SideBySide().rows(_holding(world, _named(world, *request.job_ids), items=True), request)
+
+
+def judge_row(world: World, request: pb.JudgeRowRequest) -> pb.JudgeRowResponse:
+    """Raises as the service."""
+    connection = _holding(world, _named(world, *request.job_ids), items=True)
+    now = datetime.now(UTC).replace(tzinfo=None)
+    said = annotating.judge_row(connection, request, rpc.identity(), now)
+    world.preferences = connection.execute("FROM preferences ORDER BY number").fetchall()
+    # It holds what the world had before.
+    _kept.popitem()
+    return pb.JudgeRowResponse(preference=said)
 
 
 def leaderboard(world: World, request: pb.GetLeaderboardRequest) -> pb.GetLeaderboardResponse:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services import rpc
+from services.results.statistics.metric_values import METRICS as NAMED_METRICS
 from tests.gateway import fake_data
 from touchstone.v1 import (
     call_pb2,
@@ -68,6 +69,8 @@ class World:
     """Uploads are read while it is set, as it is at first."""
     upload_bytes: int = 0
     uploads_cut: int = 0
+    preferences: list[tuple[Any, ...]] = field(default_factory=list)
+    """Rows of the table."""
     annotations: dict[tuple[str, str, int], results_service_pb2.Annotation] = field(default_factory=dict)
     queued: list[scheduler_service_pb2.GetQueueRequest] = field(default_factory=list)
     notice: str = ""
@@ -120,7 +123,7 @@ class World:
             suite.tasks.add(
                 task="rows",
                 title=job.spec.dataset.name,
-                metrics=[suite_pb2.MetricSpec(metric=metric)],
+                metrics=[_metric(metric)],
                 published_items=len(rows),
             )
         else:
@@ -325,3 +328,10 @@ def busy_world() -> World:
         world.add(spec(model, limit=400), "m.keller", age_s=60)
     world.boards["glue"] = fake_data.leaderboard(ids)
     return world
+
+
+def _metric(name: str) -> suite_pb2.MetricSpec:
+    """One that can be computed from the items."""
+    if name in NAMED_METRICS:
+        return suite_pb2.MetricSpec(metric=name, positive_label="positive" if name == "f1" else "")
+    return suite_pb2.MetricSpec(metric=name, rule=suite_pb2.MetricSpec.RULE_MEAN, statistic="correct")

@@ -146,6 +146,7 @@ REFUSED = {
     "listSideBySide": 404,
     "nameConfiguration": 404,
     "pilotBenchmark": 400,
+    "preferAnswer": 404,
     "redeliverWebhook": 404,
     "rerunItems": 400,
     "runOnDataset": 404,

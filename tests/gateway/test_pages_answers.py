@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from services.gateway.pages.display import conversation
-from services.results import paging
 from tests.gateway import fake_data, fake_items, fake_world
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages_datasets import HTML, dataset_of, page, run_over
@@ -72,14 +71,14 @@ async def test_side_by_side_has_the_conditions_of_the_items_page(gateway: Runnin
     two = await answered(gateway, gateway.world.datasets[one.spec.dataset.dataset_id])
     address = f"/side-by-side?jobs={one.job_id},{two.job_id}"
     query = "&metadata_field=ward&metadata_value=w1&length_low=1&length_high=x&score_low=0.5&verdict=none"
-    text = await page(gateway, f"{address}&filter=disagree{query}")
+    text = await page(gateway, f"{address}&filter=agree{query}")
     (asked,) = [one for one in gateway.world.asked if isinstance(one, results_service_pb2.ListSideBySideRequest)]
     given = asked.conditions
     assert (given.metadata_field, given.metadata_value, given.length_low, given.score_low) == ("ward", "w1", 1, 0.5)
     assert not given.HasField("length_high"), "what is no number asks for nothing"
     assert list(given.verdicts) == [_VERDICT.VERDICT_UNSPECIFIED]
-    assert "filter=agree&amp;metadata_field=ward&amp;metadata_value=w1" in text, "every link keeps them"
-    assert f'href="{address}&amp;filter=disagree">Clear</a>' in text
+    assert "filter=disagree&amp;metadata_field=ward&amp;metadata_value=w1" in text, "every link keeps them"
+    assert f'href="{address}&amp;filter=agree">Clear</a>' in text
     assert '<option value="ward">' in text, "metadata fields are offered"
     items = await page(gateway, f"/jobs/{one.job_id}")
     for name in ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdict"):
@@ -87,7 +86,7 @@ async def test_side_by_side_has_the_conditions_of_the_items_page(gateway: Runnin
         assert f'name="{name}"' in items
     answer = await gateway.client.get(f"{address}&q=&metadata_value=w2&verdict=", headers={"HX-Request": "true"})
     assert answer.headers["HX-Push-Url"] == f"{address}&metadata_value=w2", "the address names what is asked"
-    assert answer.text.count("<article") == 11
+    assert answer.text.count('class="row"') == 11
 
 
 async def test_a_live_run_shows_the_mean_of_its_scorers_own_metric(gateway: Running) -> None:
@@ -295,16 +294,38 @@ async def test_ticked_runs_come_to_one_address_side_by_side(gateway: Running) ->
     assert answer.headers["location"] == f"/side-by-side?jobs={ids}"
     text = await page(gateway, f"/side-by-side?jobs={ids}")
     assert f'<a href="/datasets/{one.spec.dataset.dataset_id}">rows.jsonl</a>' in text
-    assert text.count("<article") == 25
-    assert '<td class="interval">25.0–75.0</td>' in text
-    assert "<ins>more </ins>" in text
-    asked = results_service_pb2.ListSideBySideRequest(job_ids=ids.split(","))
-    token = paging.encode_token(paging.page_filter(asked), [25])
-    following = f"/side-by-side?jobs={ids}&diff=0&after={token}"
-    text = await page(gateway, following, part=True)
-    assert text.count("<article") == 5
+    assert (text.count('class="row"'), text.count("<article")) == (30, 2)
+    address = f"/side-by-side?jobs={ids}&row=rows%3A17"
+    text = await page(gateway, address)
+    assert "row 18 of 30" in text
+    assert f'rel="next" href="/side-by-side?jobs={ids}&amp;row=rows%3A18"' in text
+    # A judged row leads to the next one; in blind mode to itself, with the names.
+    judge = address.replace("?", "/preference?", 1)
+    answer = await gateway.client.post(judge, data={"choice": "2"}, headers=HTML)
+    assert answer.headers["location"] == f"/side-by-side?jobs={ids}&row=rows%3A18"
+    (said,) = gateway.world.preferences
+    assert (said[3], said[7], said[8]) == (17, two.job_id, False)
+    text = await page(gateway, f"{address}&blind=1")
+    assert '<button name="choice" value="2" aria-pressed="true"' in text or 'value="1" aria-pressed="true"' in text
+    blind = f"/side-by-side?jobs={ids}&blind=1&row=rows%3A18"
+    opened = (await page(gateway, blind)).partition('<section class="card open"')[2].partition("</section>")[0]
+    assert "qwen" not in opened
+    assert "Answer 1" in opened
+    answer = await gateway.client.post(blind.replace("?", "/preference?", 1), data={"choice": "1"}, headers=HTML)
+    assert answer.headers["location"] == blind
+    opened = (await page(gateway, blind)).partition('<section class="card open"')[2].partition("</section>")[0]
+    assert "qwen" in opened
+    assert gateway.world.preferences[-1][8], "it was blind"
+    await gateway.client.post(judge, data={"choice": "none"}, headers=HTML)
+    assert "1 row judged, by 1 judge" in await page(gateway, address)
+    for wrong in ("3", "better", "", "²"):
+        answer = await gateway.client.post(judge, data={"choice": wrong}, headers=HTML)
+        assert answer.status_code == 400, wrong
+    file = f"/api/v1/benchmarking/results/{one.job_id}/export?kind=preferences&format=json"
+    exported = await gateway.client.get(file)
+    assert [(row["item"], row["blind"]) for row in exported.json()] == [(18, True)]
     await page(gateway, f"/side-by-side?jobs={ids}&filter=only_right&only=B&diff=0")
-    asked = gateway.world.asked[-1]
+    asked = [one for one in gateway.world.asked if isinstance(one, _LISTING)][-1]
     assert (asked.filter, asked.only_job_id, asked.with_diffs) == (_LISTING.FILTER_ONLY_RIGHT, two.job_id, False)
 
 

@@ -56,6 +56,7 @@ class Stored:
     seals: dict[str, tuple[int, pb.SealJobResponse]] = field(default_factory=dict)
     marks: list[Row] = field(default_factory=list)
     annotations: list[Row] = field(default_factory=list)
+    preferences: list[Row] = field(default_factory=list)
     tables: memory_datasets.Tables = field(default_factory=memory_datasets.Tables)
     """Of datasets."""
 

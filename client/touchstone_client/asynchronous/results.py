@@ -70,6 +70,23 @@ class Results(Calls):
         answer = await self._ask(request, results_service_pb2.AnnotateItemResponse)
         return answer.item
 
+    async def judge(
+        self,
+        job_ids: Iterable[str],
+        task: str,
+        item: int,
+        choice: str,
+        *,
+        preferred_job_id: str = "",
+        repeat: int = 0,
+        blind: bool = False,
+    ) -> results_service_pb2.Preference:
+        """Stores what you prefer of the jobs' answers to a row, named as the first of them numbers it: "better" with
+        `preferred_job_id`, "tie", "all_bad"; "none" withdraws it."""
+        request = requests.judge(job_ids, task, item, choice, preferred_job_id, repeat, blind)
+        answer = await self._ask(request, results_service_pb2.JudgeRowResponse)
+        return answer.preference
+
     async def side_by_side(
         self,
         job_ids: Iterable[str],

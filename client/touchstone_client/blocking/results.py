@@ -71,6 +71,23 @@ class Results(Calls):
         answer = self._ask(request, results_service_pb2.AnnotateItemResponse)
         return answer.item
 
+    def judge(
+        self,
+        job_ids: Iterable[str],
+        task: str,
+        item: int,
+        choice: str,
+        *,
+        preferred_job_id: str = "",
+        repeat: int = 0,
+        blind: bool = False,
+    ) -> results_service_pb2.Preference:
+        """Stores what you prefer of the jobs' answers to a row, named as the first of them numbers it: "better" with
+        `preferred_job_id`, "tie", "all_bad"; "none" withdraws it."""
+        request = requests.judge(job_ids, task, item, choice, preferred_job_id, repeat, blind)
+        answer = self._ask(request, results_service_pb2.JudgeRowResponse)
+        return answer.preference
+
     def side_by_side(
         self,
         job_ids: Iterable[str],

@@ -22,7 +22,7 @@ from services.gateway.api.declare import openapi
 from services.gateway.api.declare.endpoint import ADMIN, BASE, Endpoint, Resource
 from services.gateway.api.items.annotation import ANNOTATE
 from services.gateway.api.items.listing import ITEM_DETAIL, ITEMS
-from services.gateway.api.items.side_by_side import SIDE_BY_SIDE
+from services.gateway.api.items.side_by_side import PREFER, SIDE_BY_SIDE
 from services.gateway.api.jobs.exports import EXPORT, EXPORT_JOB
 from services.gateway.api.jobs.follow import EVENTS, LOGS, RESULTS
 from services.gateway.api.jobs.listing import CANCEL, HISTORY, LIST
@@ -59,6 +59,7 @@ _LISTED: tuple[Endpoint, ...] = (
     COMPARE,
     COMPARE_JOBS,
     SIDE_BY_SIDE,
+    PREFER,
     OVERVIEW,
     TRENDS,
     CONFIGURATIONS,

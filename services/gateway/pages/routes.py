@@ -12,7 +12,7 @@ from services.gateway.pages.datasets import page as dataset
 from services.gateway.pages.datasets.live import all_runs
 from services.gateway.pages.events import events
 from services.gateway.pages.items.listing import annotate, item, items
-from services.gateway.pages.items.side_by_side import side_by_side
+from services.gateway.pages.items.side_by_side import prefer, side_by_side, verdict
 from services.gateway.pages.jobs.history import cancel_selected, history, retry_selected
 from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import job_page, mark, retry, stop
@@ -63,6 +63,8 @@ routes = [
     Route("/compare", compare),
     Route("/compare/report.html", comparison_report),
     Route("/side-by-side", side_by_side),
+    Route("/side-by-side/verdict", verdict),
+    Route("/side-by-side/preference", prefer, methods=["POST"]),
     Route("/datasets", datasets.index),
     Route(UPLOAD_PAGE, datasets.upload, methods=["POST"]),
     Route("/datasets/runs", all_runs),

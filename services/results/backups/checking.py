@@ -32,7 +32,12 @@ def database_faults(connection: Connection) -> Iterator[str]:
 
 
 def _contradictions(connection: Connection) -> Iterator[str]:
-    for key, table in (("job_id, task, item, repeat", "items"), ("number", "annotations"), ("number", "marks")):
+    for key, table in (
+        ("job_id, task, item, repeat", "items"),
+        ("number", "annotations"),
+        ("number", "marks"),
+        ("number", "preferences"),
+    ):
         ((twice,),) = connection.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM {table} GROUP BY {key} HAVING count(*) > 1)"
         ).fetchall()

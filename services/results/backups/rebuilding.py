@@ -28,7 +28,17 @@ _WHOLE = (
     ("datasets", "dataset_shards", "dataset_requests"),
     ("imports", "imported_answers"),
 )
-_IN_PART = ("events", "jobs", "run_sources", "answer_texts", "marks", "annotations", "configuration_names", "items")
+_IN_PART = (
+    "events",
+    "jobs",
+    "run_sources",
+    "answer_texts",
+    "marks",
+    "annotations",
+    "preferences",
+    "configuration_names",
+    "items",
+)
 """Tables with a primary key, of which every row counts for itself."""
 _IMPORTS = _WHOLE[-1]
 _RANGE = 2048

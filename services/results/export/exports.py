@@ -96,4 +96,8 @@ def _table(
             return batch_rows.batch_output(connection, request.items, request.format, visible)
         case ExportRequest.KIND_GOLDEN:
             return golden_rows.golden(connection, request.items, request.format, visible, pictures)
-    raise InvalidRequestError("kind must be JOBS, METRICS, ITEMS, BATCH_OUTPUT or GOLDEN.", "kind")
+        case ExportRequest.KIND_PREFERENCES:
+            if request.items != ListItemsRequest(job_id=request.items.job_id):
+                raise InvalidRequestError("Preferences are exported for a whole job. Set only items.job_id.", "items")
+            return job_rows.preferences(connection, request.items.job_id, visible)
+    raise InvalidRequestError("kind must be JOBS, METRICS, ITEMS, BATCH_OUTPUT, GOLDEN or PREFERENCES.", "kind")

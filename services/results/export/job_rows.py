@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from datetime import UTC
+from operator import attrgetter, itemgetter
+from typing import Any
 
 from services import numbers
 from services.results.export.tables import Column, Kind, Table, Value, finite, number, table, time
@@ -14,7 +16,7 @@ from services.results.storage import run_scores, text_retention
 from services.results.storage.database import Connection, query
 from services.results.visibility import Visibility
 from services.words import suites
-from services.words.enums import OUTCOMES, PRICE_SOURCES, WEIGHTINGS, mode_name
+from services.words.enums import OUTCOMES, PREFERENCES, PRICE_SOURCES, WEIGHTINGS, mode_name
 from services.words.jobs import reused_without_digest, status_of, suite_of
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 from touchstone.v1.suite_pb2 import Weighting
@@ -255,6 +257,50 @@ COLUMNS_OF_JOBS: tuple[Column[Run], ...] = (
     _measured("texts_dropped", Kind.TEXT, lambda result: result.texts_dropped),
     *RECEIPT,
 )
+
+
+_PREFERENCE: tuple[Column[dict[str, Value]], ...] = tuple(
+    Column(name, kind, itemgetter(name))
+    for name, kind in (
+        *((name, Kind.TEXT) for name in ("task", "custom_id", "choice", "preferred", "author")),
+        *(("item", Kind.WHOLE), ("repeat", Kind.WHOLE), ("blind", Kind.FLAG), ("judged_at", Kind.TIME)),
+        *(("jobs", Kind.OBJECT), ("models", Kind.OBJECT)),
+    )
+)
+
+
+def preferences(connection: Connection, job_id: str, visible: Visibility) -> Table:
+    """What people prefer of this job's answers to rows and other jobs', in the order in which they said it; what was
+    taken back is left out. Raises NotFoundError."""
+    job_reads.get_job(connection, job_id, visible)
+    rows = connection.execute(
+        "SELECT jobs, task, item, repeat, custom_id, choice, preferred, blind, author, judged_at "
+        "FROM present_preferences WHERE contains(jobs, $job_id) ORDER BY number",
+        {"job_id": job_id},
+    ).fetchall()
+    models: dict[str, str] = {}
+
+    def model(name: str) -> str:
+        if name not in models:
+            models[name] = job_reads.get_job(connection, name).spec.model
+        return models[name]
+
+    def told(row: tuple[Any, ...]) -> dict[str, Value]:
+        jobs, *place, custom_id, choice, preferred, blind, author, judged_at = row
+        names = jobs.split(",")
+        return {
+            "jobs": names,
+            "models": [model(name) for name in names],
+            **dict(zip(("task", "item", "repeat"), place, strict=True)),
+            "custom_id": custom_id,
+            "choice": PREFERENCES.of(choice),
+            "preferred": preferred,
+            "blind": blind,
+            "author": author,
+            "judged_at": judged_at.replace(tzinfo=UTC),
+        }
+
+    return table(_PREFERENCE, map(told, rows))
 
 
 def jobs(runs: Iterable[Run]) -> Table:

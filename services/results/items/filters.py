@@ -116,11 +116,17 @@ def _metadata(asked: pb.ItemConditions) -> Iterator[_Part]:
     """A field is a name, or a dotted path where no field has that name."""
     name, value = asked.metadata_field, {"metadata_value": asked.metadata_value}
     if name:
-        paths = {"metadata_path": _pointer([name]), "metadata_way": _pointer(name.split("."))}
-        either = (f"json_extract_string({_OBJECT}, ${path}::VARCHAR)" for path in paths)
-        yield f"coalesce(contains(lower(coalesce({', '.join(either)})), lower($metadata_value)), false)", paths | value
+        held, paths = metadata_value(name)
+        yield f"coalesce(contains(lower({held}), lower($metadata_value)), false)", paths | value
     elif asked.metadata_value:
         yield f"coalesce({_VALUES.format(text='$metadata_value')}, false)", value
+
+
+def metadata_value(name: str) -> tuple[str, dict[str, str]]:
+    """SQL of a field's value as text on the columns of `items`, and its parameters. `name` as in ItemConditions."""
+    paths = {"metadata_path": _pointer([name]), "metadata_way": _pointer(name.split("."))}
+    either = (f"json_extract_string({_OBJECT}, ${path}::VARCHAR)" for path in paths)
+    return f"coalesce({', '.join(either)})", paths
 
 
 def _pointer(names: list[str]) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from services.errors import InvalidRequestError
 from services.results import paging
 from services.results.items import reads
+from services.results.items.annotate import preference_of
+from services.results.items.filters import metadata_value
+from services.results.paired.binary import mcnemar
 from services.results.side_by_side.matching import Matched, Total
 from services.results.side_by_side.word_diff import word_diff
+from services.results.statistics.intervals import score_interval
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import CALLS
 from services.words import refusals
@@ -17,9 +22,12 @@ from services.words.enums import SIDE_BY_SIDE_FILTERS
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest as Request
+from touchstone.v1.results_service_pb2 import Preference
 
 _KEY = ("task", "item", "repeat", "name")
-_COUNTS = ("all", "final", "agree", "all_right", "all_wrong", "chosen")
+_PLACED = (*_KEY, "number", "opened", "before_page", "first_job", "agree")
+_SAID = ("choice", "preferred", "blind", "author", "judged_at")
+_COUNTS = ("all", "final", "agree", "all_right", "all_wrong", "judged", "not_judged", "chosen")
 _FIGURES = (
     *("only_right", "only_wrong", "latency", "input", "output", "input_untold", "output_untold"),
     *("cost", "unpriced"),
@@ -27,8 +35,18 @@ _FIGURES = (
 """Of each job, as `_figures` selects them."""
 
 _Row = tuple[paging.Key, pb.SideBySideRow]
+_Placed = Mapping[str, Any]
+"""A row as page.sql gives it: its columns by name, `places` a list."""
 
 _OF_ONE = (Request.FILTER_ONLY_RIGHT, Request.FILTER_ONLY_WRONG)
+JUDGED, NOT_JUDGED = "(choice IS NOT NULL)", "(all_final AND choice IS NULL)"
+_AFTER = """($after_item::BIGINT IS NULL OR (task, item, repeat, name)
+    > ($after_task::VARCHAR, $after_item::BIGINT, $after_repeat::BIGINT, $after_name::VARCHAR))"""
+_AFTER_IN_ORDER = """($after_item::BIGINT IS NULL OR numbered.number > (
+    SELECT min(number) FROM numbered WHERE (task, item, repeat, name)
+    = ($after_task::VARCHAR, $after_item::BIGINT, $after_repeat::BIGINT, $after_name::VARCHAR)))"""
+_AROUND = """(numbered.number BETWEEN before_page AND before_page + $size + 1
+    OR numbered.number = before_page - $size + 1)"""
 
 
 class MovedError(Exception):
@@ -40,77 +58,158 @@ class Page:
 
     def __init__(self, request: pb.ListSideBySideRequest, jobs: Sequence[job_pb2.Job]) -> None:
         self._jobs = jobs
-        self._with_diffs = request.with_diffs
-        self._with_tasks = request.with_tasks
+        self._request = request
+        self._opens = request.HasField("open")
+        if self._opens and request.page_token:
+            raise InvalidRequestError("Set open or page_token, not both.", "open")
+        if self._opens and request.open.job_id not in request.job_ids:
+            raise InvalidRequestError("open.job_id must be one of job_ids.", "open.job_id")
         self._size = paging.page_size(request.page_size, default=50, most=100)
         self._filter = paging.page_filter(request)
         after = paging.decode_token(request.page_token, self._filter, (str, int, int, str)) or 4 * (None,)
         self._after = {f"after_{name}": value for name, value in zip(_KEY, after, strict=True)}
-        numbers = range(len(jobs))
-        self._sql = query("side_by_side/page").format(
-            chosen=sql(request),
-            all_right=all_right(len(jobs)),
-            all_wrong=all_wrong(len(jobs)),
-            places=", ".join(f"place_{number}" for number in numbers),
-            figures=", ".join(_figures(number, len(jobs)) for number in numbers),
-        )
 
     def read(self, connection: Connection, matched: Matched) -> pb.ListSideBySideResponse:
         """Raises MovedError."""
         connection.register("matched", matched.rows)
-        found = connection.execute(self._sql, self._after | {"size": self._size + 1}).fetchall()
-        tasks = _tasks(connection, len(self._jobs)) if self._with_tasks else []
+        found = self._found(connection, matched)
+        tasks = _tasks(connection, len(self._jobs)) if self._request.with_tasks else []
         connection.unregister("matched")
-        width = len(_KEY) + 1 + len(self._jobs)
+        width = len(_PLACED) + len(_SAID) + len(self._jobs)
         counts = dict(zip(_COUNTS, found[0][width:], strict=False))
         figures = found[0][width + len(_COUNTS) :]
-        places = [row[:width] for row in found if row[0] is not None]
-        rows, token = paging.fill_weighed(
-            self._rows(connection, places, matched),
-            self._size,
-            self._filter,
-            lambda row: row[0],
-            lambda row: row[1].ByteSize(),
-        )
-        return pb.ListSideBySideResponse(
-            rows=[row for _, row in rows],
-            next_page_token=token,
+        names = (*_PLACED, *_SAID)
+        placed = [
+            dict(zip(names, row, strict=False)) | {"places": row[len(names) : width]}
+            for row in found
+            if row[0] is not None
+        ]
+        answer = pb.ListSideBySideResponse(
             total_size=counts["chosen"],
             count_all=counts["all"],
             count_agree=counts["agree"],
             count_all_right=counts["all_right"],
             count_all_wrong=counts["all_wrong"],
+            count_judged=counts["judged"],
+            count_not_judged=counts["not_judged"],
             runs=[
                 _run(job, counts["final"], total, figures[len(_FIGURES) * number : len(_FIGURES) * (number + 1)])
                 for number, (job, total) in enumerate(zip(self._jobs, matched.totals, strict=True))
             ],
             tasks=tasks,
+            preferences=_preferences(connection, self._request.job_ids),
         )
+        if self._opens:
+            self._fill_around(answer, connection, placed, matched)
+            return answer
+        rows, answer.next_page_token = paging.fill_weighed(
+            self._rows(connection, placed, matched),
+            self._size,
+            self._filter,
+            lambda row: row[0],
+            lambda row: row[1].ByteSize(),
+        )
+        answer.rows.extend(row for _, row in rows)
+        return answer
 
-    def _rows(self, connection: Connection, found: Sequence[Sequence[Any]], matched: Matched) -> Iterator[_Row]:
+    def _found(self, connection: Connection, matched: Matched) -> list[tuple[Any, ...]]:
+        numbers, request = range(len(self._jobs)), self._request
+        first = " ".join(f"WHEN place_{number} IS NOT NULL THEN {number}" for number in numbers)
+        same = "custom_id = name" if matched.by_custom_id else " AND ".join(f"mine.{n} = matched.{n}" for n in _KEY[:3])
+        value, values, order = "NULL", "", ""
+        ordering: dict[str, str] = {}
+        if request.order_field:
+            value_of, ordering = metadata_value(request.order_field)
+            place = f"coalesce({', '.join(f'place_{number}' for number in numbers)})"
+            value, way = "held.value", "DESC" if request.descending else "ASC"
+            values = (
+                f"LEFT JOIN (SELECT rowid AS place, {value_of} AS value FROM items WHERE rowid IN "
+                f"(SELECT {place} FROM matched)) AS held ON held.place = {place}"
+            )
+            order = f"TRY_CAST(value AS DOUBLE) {way} NULLS LAST, value {way} NULLS LAST,"
+        page = _AROUND if self._opens else _AFTER_IN_ORDER if order else _AFTER
+        text = query("side_by_side/page").format(
+            first=f"CASE {first} END",
+            value=value,
+            values=values,
+            same_row=same,
+            all_right=all_right(len(self._jobs)),
+            all_wrong=all_wrong(len(self._jobs)),
+            judged=JUDGED,
+            not_judged=NOT_JUDGED,
+            chosen=sql(request),
+            figures=", ".join(_figures(number, len(self._jobs)) for number in numbers),
+            order=order,
+            places=", ".join(f"place_{number}" for number in numbers),
+            page=page,
+        )
+        opened = request.open
+        asked = {"jobs": _jobs_key(request.job_ids), "judge": request.judge, "size": self._size}
+        asked |= {"open_task": opened.task, "open_item": opened.item, "open_repeat": opened.repeat}
+        asked |= {"open_job": list(request.job_ids).index(opened.job_id) if self._opens else 0}
+        asked |= {"most": self._size + (3 if self._opens else 1)}
+        after = {} if self._opens else self._after
+        return connection.execute(text, asked | ordering | after).fetchall()
+
+    def _fill_around(
+        self, answer: pb.ListSideBySideResponse, connection: Connection, placed: Sequence[_Placed], matched: Matched
+    ) -> None:
+        """The opened row, its page without responses, and the rows around both."""
+        if not placed:
+            return
+        opened, before = placed[0]["opened"], placed[0]["before_page"]
+        by_number = {row["number"]: row for row in placed}
+        around = ("previous", opened - 1), ("next", opened + 1)
+        pages = ("previous_page", before - self._size + 1), ("next_page", before + self._size + 1)
+        for name, number in (*around, *pages):
+            if number in by_number:
+                getattr(answer, name).CopyFrom(self._place(by_number[number]))
+        on_page = [row for row in placed if before < row["number"] <= before + self._size]
+        answer.opened_number, answer.first_number = opened, before + 1
+        for _, row in self._rows(connection, on_page, matched, diffs=False):
+            for stored in row.items:
+                for text in ("response", "reasoning"):
+                    stored.result.ClearField(text)
+            answer.rows.append(row)
+        ((_, row),) = self._rows(connection, [by_number[opened]], matched)
+        answer.opened.CopyFrom(row)
+
+    def _place(self, row: _Placed) -> pb.RowPlace:
+        job_id = self._jobs[row["first_job"]].job_id
+        return pb.RowPlace(job_id=job_id, task=row["task"], item=row["item"], repeat=row["repeat"])
+
+    def _rows(
+        self,
+        connection: Connection,
+        found: Sequence[_Placed],
+        matched: Matched,
+        *,
+        diffs: bool = True,
+    ) -> Iterator[_Row]:
         """Each row with its key. Diffs are made one by one: the page may be full before all are needed."""
-        columns = list(zip(*(row[len(_KEY) + 1 :] for row in found), strict=True)) or [() for _ in self._jobs]
+        columns = list(zip(*(row["places"] for row in found), strict=True)) or [() for _ in self._jobs]
         stored = [
             reads.read_excerpts(connection, [place for place in column if place is not None], score)
             for column, score in zip(columns, matched.scores, strict=True)
         ]
-        responses = _responses(connection, columns) if self._with_diffs else {}
+        with_diffs = self._request.with_diffs and diffs
+        responses = _responses(connection, columns) if with_diffs else {}
         for row in found:
-            task, item, repeat, name, agree, *places = row
+            places = row["places"]
             items = [None if place is None else one.get(place) for one, place in zip(stored, places, strict=True)]
-            self._check(items, places, name, matched)
-            yield (
-                [task, item, repeat, name],
-                pb.SideBySideRow(
-                    custom_id=next((one.result.custom_id for one in items if one is not None), ""),
-                    task=task,
-                    item=item,
-                    repeat=repeat,
-                    items=[one or pb.StoredItem() for one in items],
-                    agree=agree,
-                    diffs=_diffs([responses.get(place) for place in places]) if self._with_diffs else [],
-                ),
+            self._check(items, places, row["name"], matched)
+            made = pb.SideBySideRow(
+                custom_id=next((one.result.custom_id for one in items if one is not None), ""),
+                task=row["task"],
+                item=row["item"],
+                repeat=row["repeat"],
+                items=[one or pb.StoredItem() for one in items],
+                agree=row["agree"],
+                diffs=_diffs([responses.get(place) for place in places]) if with_diffs else [],
             )
+            if row["choice"] is not None:
+                made.preference.CopyFrom(preference_of(*(row[name] for name in _SAID)))
+            yield [row[name] for name in _KEY], made
 
     def _check(
         self, items: Sequence[pb.StoredItem | None], places: Sequence[int | None], name: str, matched: Matched
@@ -120,6 +219,45 @@ class Page:
                 continue
             if one is None or one.job_id != job.job_id or matched.name_of(one) != name:
                 raise MovedError
+
+
+def _jobs_key(job_ids: Sequence[str]) -> str:
+    """As the table of preferences has them."""
+    return ",".join(sorted(job_ids))
+
+
+def _preferences(connection: Connection, job_ids: Sequence[str]) -> pb.PreferenceCounts:
+    rows = connection.execute(
+        "SELECT (task, item, repeat), choice, preferred, author FROM present_preferences WHERE jobs = $jobs",
+        {"jobs": _jobs_key(job_ids)},
+    ).fetchall()
+    by_row: defaultdict[Any, Counter[tuple[int, str]]] = defaultdict(Counter)
+    for place, choice, preferred, _ in rows:
+        by_row[place][choice, preferred] += 1
+    most: Counter[tuple[int, str]] = Counter()
+    split = 0
+    for said in by_row.values():
+        first, *others = said.most_common(2)
+        if others and others[0][1] == first[1]:
+            split += 1
+        else:
+            most[first[0]] += 1
+    preferred = [most[Preference.CHOICE_BETTER, job_id] for job_id in job_ids]
+    counts = pb.PreferenceCounts(
+        rows=len(by_row),
+        judges=len({author for *_, author in rows}),
+        ties=most[Preference.CHOICE_TIE, ""],
+        all_bad=most[Preference.CHOICE_ALL_BAD, ""],
+        split=split,
+    )
+    for number in preferred:
+        one = counts.jobs.add(rows=number)
+        if total := sum(preferred):
+            one.share = number / total
+            one.ci95_low, one.ci95_high = score_interval(one.share, total)
+    if len(preferred) == 2 and sum(preferred):
+        counts.p = float(mcnemar(*preferred))
+    return counts
 
 
 def _figures(number: int, jobs: int) -> str:
@@ -205,6 +343,10 @@ def sql(request: Request) -> str:
             return only_right(list(request.job_ids).index(request.only_job_id))
         case Request.FILTER_ONLY_WRONG:
             return only_wrong(list(request.job_ids).index(request.only_job_id), jobs)
+        case Request.FILTER_JUDGED:
+            return JUDGED
+        case Request.FILTER_NOT_JUDGED:
+            return NOT_JUDGED
     return "true"
 
 

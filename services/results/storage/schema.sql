@@ -538,3 +538,24 @@ ALTER TABLE imported_answers ADD COLUMN served_model VARCHAR DEFAULT '';
 -- What the call counts in its run's budget: its cost or, while that is unknown, the most that it may be. NULL for a call
 -- that the budget does not allow.
 ALTER TABLE recorded_calls ADD COLUMN held_usd DOUBLE DEFAULT 0;
+
+-- migration 16: what people prefer of several jobs' answers to a row
+
+-- `jobs` are their ids in order, joined by commas; task, item and repeat are the row's place in the first of them.
+-- `choice` as in Preference; of one author, the one with the highest number holds. 0 takes back what was said before.
+CREATE TABLE preferences (
+    number INTEGER PRIMARY KEY,
+    jobs VARCHAR NOT NULL,
+    task VARCHAR NOT NULL,
+    item INTEGER NOT NULL,
+    "repeat" INTEGER NOT NULL,
+    custom_id VARCHAR NOT NULL,
+    choice UTINYINT NOT NULL,
+    preferred VARCHAR NOT NULL,
+    blind BOOLEAN NOT NULL,
+    author VARCHAR NOT NULL,
+    judged_at TIMESTAMP NOT NULL
+);
+CREATE VIEW present_preferences AS
+FROM preferences
+QUALIFY row_number() OVER (PARTITION BY jobs, task, item, "repeat", author ORDER BY number DESC) = 1 AND choice <> 0;

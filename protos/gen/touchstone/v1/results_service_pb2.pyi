@@ -363,7 +363,7 @@ class AnnotateItemResponse(_message.Message):
     def __init__(self, item: _Optional[_Union[StoredItem, _Mapping]] = ...) -> None: ...
 
 class ListSideBySideRequest(_message.Message):
-    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs", "with_tasks")
+    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs", "with_tasks", "judge", "order_field", "descending", "open")
     class Filter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FILTER_UNSPECIFIED: _ClassVar[ListSideBySideRequest.Filter]
@@ -373,6 +373,8 @@ class ListSideBySideRequest(_message.Message):
         FILTER_ONLY_WRONG: _ClassVar[ListSideBySideRequest.Filter]
         FILTER_ALL_RIGHT: _ClassVar[ListSideBySideRequest.Filter]
         FILTER_ALL_WRONG: _ClassVar[ListSideBySideRequest.Filter]
+        FILTER_JUDGED: _ClassVar[ListSideBySideRequest.Filter]
+        FILTER_NOT_JUDGED: _ClassVar[ListSideBySideRequest.Filter]
     FILTER_UNSPECIFIED: ListSideBySideRequest.Filter
     FILTER_AGREE: ListSideBySideRequest.Filter
     FILTER_DISAGREE: ListSideBySideRequest.Filter
@@ -380,6 +382,8 @@ class ListSideBySideRequest(_message.Message):
     FILTER_ONLY_WRONG: ListSideBySideRequest.Filter
     FILTER_ALL_RIGHT: ListSideBySideRequest.Filter
     FILTER_ALL_WRONG: ListSideBySideRequest.Filter
+    FILTER_JUDGED: ListSideBySideRequest.Filter
+    FILTER_NOT_JUDGED: ListSideBySideRequest.Filter
     JOB_IDS_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
@@ -390,6 +394,10 @@ class ListSideBySideRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     WITH_DIFFS_FIELD_NUMBER: _ClassVar[int]
     WITH_TASKS_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_FIELD_NUMBER: _ClassVar[int]
+    DESCENDING_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
     job_ids: _containers.RepeatedScalarFieldContainer[str]
     task: str
     filter: ListSideBySideRequest.Filter
@@ -400,10 +408,26 @@ class ListSideBySideRequest(_message.Message):
     page_token: str
     with_diffs: bool
     with_tasks: bool
-    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ..., with_tasks: _Optional[bool] = ...) -> None: ...
+    judge: str
+    order_field: str
+    descending: bool
+    open: RowPlace
+    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ..., with_tasks: _Optional[bool] = ..., judge: _Optional[str] = ..., order_field: _Optional[str] = ..., descending: _Optional[bool] = ..., open: _Optional[_Union[RowPlace, _Mapping]] = ...) -> None: ...
+
+class RowPlace(_message.Message):
+    __slots__ = ("job_id", "task", "item", "repeat")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    task: str
+    item: int
+    repeat: int
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ...) -> None: ...
 
 class ListSideBySideResponse(_message.Message):
-    __slots__ = ("rows", "next_page_token", "total_size", "count_all", "count_agree", "count_all_right", "count_all_wrong", "runs", "tasks")
+    __slots__ = ("rows", "next_page_token", "total_size", "count_all", "count_agree", "count_all_right", "count_all_wrong", "runs", "tasks", "opened", "opened_number", "first_number", "previous", "next", "previous_page", "next_page", "count_judged", "count_not_judged", "preferences")
     ROWS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -413,6 +437,16 @@ class ListSideBySideResponse(_message.Message):
     COUNT_ALL_WRONG_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    OPENED_FIELD_NUMBER: _ClassVar[int]
+    OPENED_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FIRST_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_PAGE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_JUDGED_FIELD_NUMBER: _ClassVar[int]
+    COUNT_NOT_JUDGED_FIELD_NUMBER: _ClassVar[int]
+    PREFERENCES_FIELD_NUMBER: _ClassVar[int]
     rows: _containers.RepeatedCompositeFieldContainer[SideBySideRow]
     next_page_token: str
     total_size: int
@@ -422,7 +456,95 @@ class ListSideBySideResponse(_message.Message):
     count_all_wrong: int
     runs: _containers.RepeatedCompositeFieldContainer[SideBySideRun]
     tasks: _containers.RepeatedCompositeFieldContainer[SideBySideTask]
-    def __init__(self, rows: _Optional[_Iterable[_Union[SideBySideRow, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_agree: _Optional[int] = ..., count_all_right: _Optional[int] = ..., count_all_wrong: _Optional[int] = ..., runs: _Optional[_Iterable[_Union[SideBySideRun, _Mapping]]] = ..., tasks: _Optional[_Iterable[_Union[SideBySideTask, _Mapping]]] = ...) -> None: ...
+    opened: SideBySideRow
+    opened_number: int
+    first_number: int
+    previous: RowPlace
+    next: RowPlace
+    previous_page: RowPlace
+    next_page: RowPlace
+    count_judged: int
+    count_not_judged: int
+    preferences: PreferenceCounts
+    def __init__(self, rows: _Optional[_Iterable[_Union[SideBySideRow, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., count_all: _Optional[int] = ..., count_agree: _Optional[int] = ..., count_all_right: _Optional[int] = ..., count_all_wrong: _Optional[int] = ..., runs: _Optional[_Iterable[_Union[SideBySideRun, _Mapping]]] = ..., tasks: _Optional[_Iterable[_Union[SideBySideTask, _Mapping]]] = ..., opened: _Optional[_Union[SideBySideRow, _Mapping]] = ..., opened_number: _Optional[int] = ..., first_number: _Optional[int] = ..., previous: _Optional[_Union[RowPlace, _Mapping]] = ..., next: _Optional[_Union[RowPlace, _Mapping]] = ..., previous_page: _Optional[_Union[RowPlace, _Mapping]] = ..., next_page: _Optional[_Union[RowPlace, _Mapping]] = ..., count_judged: _Optional[int] = ..., count_not_judged: _Optional[int] = ..., preferences: _Optional[_Union[PreferenceCounts, _Mapping]] = ...) -> None: ...
+
+class PreferenceCounts(_message.Message):
+    __slots__ = ("rows", "judges", "ties", "all_bad", "split", "jobs", "p")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    JUDGES_FIELD_NUMBER: _ClassVar[int]
+    TIES_FIELD_NUMBER: _ClassVar[int]
+    ALL_BAD_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    P_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    judges: int
+    ties: int
+    all_bad: int
+    split: int
+    jobs: _containers.RepeatedCompositeFieldContainer[PreferredJob]
+    p: float
+    def __init__(self, rows: _Optional[int] = ..., judges: _Optional[int] = ..., ties: _Optional[int] = ..., all_bad: _Optional[int] = ..., split: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[PreferredJob, _Mapping]]] = ..., p: _Optional[float] = ...) -> None: ...
+
+class PreferredJob(_message.Message):
+    __slots__ = ("rows", "share", "ci95_low", "ci95_high")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    CI95_LOW_FIELD_NUMBER: _ClassVar[int]
+    CI95_HIGH_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    share: float
+    ci95_low: float
+    ci95_high: float
+    def __init__(self, rows: _Optional[int] = ..., share: _Optional[float] = ..., ci95_low: _Optional[float] = ..., ci95_high: _Optional[float] = ...) -> None: ...
+
+class Preference(_message.Message):
+    __slots__ = ("choice", "preferred_job_id", "blind", "author", "judged_at")
+    class Choice(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        CHOICE_UNSPECIFIED: _ClassVar[Preference.Choice]
+        CHOICE_BETTER: _ClassVar[Preference.Choice]
+        CHOICE_TIE: _ClassVar[Preference.Choice]
+        CHOICE_ALL_BAD: _ClassVar[Preference.Choice]
+    CHOICE_UNSPECIFIED: Preference.Choice
+    CHOICE_BETTER: Preference.Choice
+    CHOICE_TIE: Preference.Choice
+    CHOICE_ALL_BAD: Preference.Choice
+    CHOICE_FIELD_NUMBER: _ClassVar[int]
+    PREFERRED_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    BLIND_FIELD_NUMBER: _ClassVar[int]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_AT_FIELD_NUMBER: _ClassVar[int]
+    choice: Preference.Choice
+    preferred_job_id: str
+    blind: bool
+    author: str
+    judged_at: _timestamp_pb2.Timestamp
+    def __init__(self, choice: _Optional[_Union[Preference.Choice, str]] = ..., preferred_job_id: _Optional[str] = ..., blind: _Optional[bool] = ..., author: _Optional[str] = ..., judged_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class JudgeRowRequest(_message.Message):
+    __slots__ = ("job_ids", "task", "item", "repeat", "choice", "preferred_job_id", "blind")
+    JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    CHOICE_FIELD_NUMBER: _ClassVar[int]
+    PREFERRED_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    BLIND_FIELD_NUMBER: _ClassVar[int]
+    job_ids: _containers.RepeatedScalarFieldContainer[str]
+    task: str
+    item: int
+    repeat: int
+    choice: Preference.Choice
+    preferred_job_id: str
+    blind: bool
+    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., choice: _Optional[_Union[Preference.Choice, str]] = ..., preferred_job_id: _Optional[str] = ..., blind: _Optional[bool] = ...) -> None: ...
+
+class JudgeRowResponse(_message.Message):
+    __slots__ = ("preference",)
+    PREFERENCE_FIELD_NUMBER: _ClassVar[int]
+    preference: Preference
+    def __init__(self, preference: _Optional[_Union[Preference, _Mapping]] = ...) -> None: ...
 
 class SideBySideTask(_message.Message):
     __slots__ = ("task", "all_right", "all_wrong", "only_right")
@@ -469,7 +591,7 @@ class SideBySideRun(_message.Message):
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rows: _Optional[int] = ..., mean_score: _Optional[float] = ..., only_right: _Optional[int] = ..., only_wrong: _Optional[int] = ..., mean_latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., score_ci95_low: _Optional[float] = ..., score_ci95_high: _Optional[float] = ..., further_metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ...) -> None: ...
 
 class SideBySideRow(_message.Message):
-    __slots__ = ("custom_id", "task", "item", "repeat", "items", "agree", "diffs")
+    __slots__ = ("custom_id", "task", "item", "repeat", "items", "agree", "diffs", "preference")
     CUSTOM_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
@@ -477,6 +599,7 @@ class SideBySideRow(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     AGREE_FIELD_NUMBER: _ClassVar[int]
     DIFFS_FIELD_NUMBER: _ClassVar[int]
+    PREFERENCE_FIELD_NUMBER: _ClassVar[int]
     custom_id: str
     task: str
     item: int
@@ -484,7 +607,8 @@ class SideBySideRow(_message.Message):
     items: _containers.RepeatedCompositeFieldContainer[StoredItem]
     agree: bool
     diffs: _containers.RepeatedCompositeFieldContainer[WordDiff]
-    def __init__(self, custom_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., agree: _Optional[bool] = ..., diffs: _Optional[_Iterable[_Union[WordDiff, _Mapping]]] = ...) -> None: ...
+    preference: Preference
+    def __init__(self, custom_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., agree: _Optional[bool] = ..., diffs: _Optional[_Iterable[_Union[WordDiff, _Mapping]]] = ..., preference: _Optional[_Union[Preference, _Mapping]] = ...) -> None: ...
 
 class WordDiff(_message.Message):
     __slots__ = ("parts",)
@@ -897,12 +1021,14 @@ class ExportRequest(_message.Message):
         KIND_ITEMS: _ClassVar[ExportRequest.Kind]
         KIND_BATCH_OUTPUT: _ClassVar[ExportRequest.Kind]
         KIND_GOLDEN: _ClassVar[ExportRequest.Kind]
+        KIND_PREFERENCES: _ClassVar[ExportRequest.Kind]
     KIND_UNSPECIFIED: ExportRequest.Kind
     KIND_JOBS: ExportRequest.Kind
     KIND_METRICS: ExportRequest.Kind
     KIND_ITEMS: ExportRequest.Kind
     KIND_BATCH_OUTPUT: ExportRequest.Kind
     KIND_GOLDEN: ExportRequest.Kind
+    KIND_PREFERENCES: ExportRequest.Kind
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[ExportRequest.Format]

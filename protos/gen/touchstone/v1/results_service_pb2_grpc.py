@@ -111,6 +111,11 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.AnnotateItemRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.AnnotateItemResponse.FromString,
                 _registered_method=True)
+        self.JudgeRow = channel.unary_unary(
+                '/touchstone.v1.ResultsService/JudgeRow',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.JudgeRowRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.JudgeRowResponse.FromString,
+                _registered_method=True)
         self.EstimateRun = channel.unary_unary(
                 '/touchstone.v1.ResultsService/EstimateRun',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.EstimateRunRequest.SerializeToString,
@@ -283,6 +288,13 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def JudgeRow(self, request, context):
+        """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EstimateRun(self, request, context):
         """Estimates a run from the items of a finished one, such as a pilot.
         FAILED_PRECONDITION while it has too few answers.
@@ -450,6 +462,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.AnnotateItem,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.AnnotateItemRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.AnnotateItemResponse.SerializeToString,
+            ),
+            'JudgeRow': grpc.unary_unary_rpc_method_handler(
+                    servicer.JudgeRow,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.JudgeRowRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.JudgeRowResponse.SerializeToString,
             ),
             'EstimateRun': grpc.unary_unary_rpc_method_handler(
                     servicer.EstimateRun,
@@ -918,6 +935,33 @@ class ResultsService:
             '/touchstone.v1.ResultsService/AnnotateItem',
             touchstone_dot_v1_dot_results__service__pb2.AnnotateItemRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.AnnotateItemResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def JudgeRow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/JudgeRow',
+            touchstone_dot_v1_dot_results__service__pb2.JudgeRowRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.JudgeRowResponse.FromString,
             options,
             channel_credentials,
             insecure,

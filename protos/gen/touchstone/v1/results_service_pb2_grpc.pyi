@@ -73,6 +73,8 @@ class ResultsServiceStub:
     """
     AnnotateItem: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.AnnotateItemRequest, _results_service_pb2.AnnotateItemResponse]
     """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
+    JudgeRow: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.JudgeRowRequest, _results_service_pb2.JudgeRowResponse]
+    """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it."""
     EstimateRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]
     """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
@@ -154,6 +156,8 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """
     AnnotateItem: _aio.UnaryUnaryMultiCallable[_results_service_pb2.AnnotateItemRequest, _results_service_pb2.AnnotateItemResponse]  # type: ignore[assignment]
     """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
+    JudgeRow: _aio.UnaryUnaryMultiCallable[_results_service_pb2.JudgeRowRequest, _results_service_pb2.JudgeRowResponse]  # type: ignore[assignment]
+    """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it."""
     EstimateRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
     """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
@@ -322,6 +326,14 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.AnnotateItemResponse, _abc.Awaitable[_results_service_pb2.AnnotateItemResponse]]:
         """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
+
+    @_abc_1.abstractmethod
+    def JudgeRow(
+        self,
+        request: _results_service_pb2.JudgeRowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.JudgeRowResponse, _abc.Awaitable[_results_service_pb2.JudgeRowResponse]]:
+        """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it."""
 
     @_abc_1.abstractmethod
     def EstimateRun(

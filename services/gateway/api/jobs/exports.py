@@ -31,10 +31,11 @@ _MEDIA = {
 
 
 async def export_job(call: Call) -> Response:
-    """A job's metrics, also before it is finished, or its items as a file. 404 for an unknown job."""
+    """A job's metrics, also before it is finished, its items, or what people prefer of its answers, as a file. 404 for
+    an unknown job."""
     kind = call.query["kind"]
     given = [one.name for one in CHOICE if call.query[one.name] != one.default]
-    if kind == "metrics" and given:
+    if kind in ("metrics", "preferences") and given:
         raise FieldErrors([(name, f"{name} selects items. Use it with kind=items.") for name in given])
     word = call.query["format"] or FORMATS_OF_KINDS.get(kind, ("csv",))[0]
     if word not in FORMATS_OF_KINDS.get(kind, EXPORT_FORMATS):
@@ -92,10 +93,10 @@ EXPORT_JOB = Endpoint(
     "/results/{job_id}/export",
     export_job,
     "exportResults",
-    "Get a job's metrics or items as a file. Items also come as batch output or fine-tuning examples.",
+    "Get a job's metrics, items or preferences as a file. Items also come as batch output or fine-tuning examples.",
     answer=_FILE,
     media=tuple(media.partition(";")[0] for media in _MEDIA.values()),
-    query=(_kind("metrics", "items", "batch", "golden"), _FORMAT, *CHOICE),
+    query=(_kind("metrics", "items", "batch", "golden", "preferences"), _FORMAT, *CHOICE),
     streams=True,
 )
 EXPORT = Endpoint(

@@ -1,34 +1,44 @@
-"""Answers of two to four runs to the same rows, side by side."""
+"""Answers of two to four runs to the same rows: the list of rows, one row side by side, and what a person prefers."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from services.errors import InvalidRequestError
+from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
-from services.gateway.pages.display import palette
+from services.gateway.pages.compare.page import compared
+from services.gateway.pages.compare.view import View as CompareView
+from services.gateway.pages.display import conversation, palette
 from services.gateway.pages.display.work_words import dataset_of, work_of
 from services.gateway.pages.items import conditions
 from services.gateway.pages.items.rows import Row, row_of
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
 from services.gateway.reads.questions import LEAST_JOBS, MOST_JOBS, OF_ONE_JOB, ask_side_by_side
-from services.words.enums import DIFF_PARTS, SIDE_BY_SIDE_FILTERS
+from services.words.enums import DIFF_PARTS, PREFERENCES, SIDE_BY_SIDE_FILTERS
 from touchstone.v1 import results_service_pb2
 
-PAGE_SIZE = 25
+PAGE_SIZE = 50
 LETTERS = "ABCD"
+PROMPT = "P"
+MOST_SHOWN = 4_000
+"""Characters of a text before "Show all"."""
 _TAGS = {"removed": "del", "added": "ins"}
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the address says. `only` is the letter of the run that `only_right` and `only_wrong` are about."""
+    """What the address says. `only` is the letter of the run that `only_right` and `only_wrong` are about; `row` names
+    the opened row, `field` the metadata shown in the list, `sort` the field that orders it, after "-" descending;
+    `whole` has the letters of the texts that are shown whole."""
 
     job_ids: tuple[str, ...]
     filter: str
@@ -37,22 +47,35 @@ class View:
     query: str
     diff: bool
     conditions: dict[str, str]
+    row: str = ""
+    blind: bool = False
+    field: str = ""
+    sort: str = ""
+    whole: str = ""
 
-    def address(self, **changes: str) -> str:
-        """The page with some choices changed; a filter brings its own letter, or none."""
+    def address(self, page: str = "/side-by-side", **changes: str) -> str:
+        """The page with some choices changed. A filter brings its own letter, or none; another row is as short as any
+        other at first."""
         asked = {
             "filter": self.filter,
             "only": self.only,
             "task": self.task,
             "q": self.query,
             "diff": "" if self.diff else "0",
+            "blind": "1" if self.blind else "",
+            "field": self.field,
+            "sort": self.sort,
         }
         asked |= self.conditions
         if "filter" in changes:
             asked["only"] = ""
         asked |= changes
         kept = {n: v for n, v in asked.items() if v and (n, v) != ("filter", "all")}
-        return f"/side-by-side?jobs={','.join(self.job_ids)}" + (f"&{urlencode(kept)}" if kept else "")
+        return f"{page}?jobs={','.join(self.job_ids)}" + (f"&{urlencode(kept)}" if kept else "")
+
+    def here(self, page: str = "/side-by-side", **changes: str) -> str:
+        """The page on the same row with some choices changed."""
+        return self.address(page, **({"filter": self.filter, "only": self.only, "row": self.row} | changes))
 
     @property
     def cleared(self) -> str:
@@ -60,23 +83,145 @@ class View:
         kept = {"filter": self.filter, "only": self.only}
         return self.address(**kept, **dict.fromkeys(self.conditions, ""))
 
+    def order_of(self, row: results_service_pb2.SideBySideRow) -> list[int]:
+        """The places of the runs as the row shows them: in blind mode shuffled, each row by itself and always alike."""
+        places = list(range(len(self.job_ids)))
+        if not self.blind:
+            return places
+        key = f"{row.task} {row.item} {row.repeat} {row.custom_id}"
+        return sorted(places, key=lambda place: sha256(f"{key} {self.job_ids[place]}".encode()).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """`parts` are (element, text), the element empty for plain text. `length` is that of the whole text, `rest` the
+    address that shows it, empty where all is shown."""
+
+    parts: list[tuple[str, str]]
+    length: int = 0
+    rest: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run's answer: `parts` are (element, text), the element empty for plain text."""
+    """One run's answer to the opened row. `choice` is what a judge sends to prefer it."""
 
-    row: Row
-    stored: results_service_pb2.StoredItem
-    parts: list[tuple[str, str]]
+    letter: str
+    run: results_service_pb2.SideBySideRun
+    slot: int | None
+    choice: str
+    row: Row | None = None
+    text: Text | None = None
+    preferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The row that is read. `hidden`: which answer is whose is not shown. `held` is the judge's choice in a word."""
+
+    row: results_service_pb2.SideBySideRow
+    cells: list[Cell]
+    prompt: list[tuple[str, Text]]
+    metadata: dict[str, str]
+    hidden: bool
+    held: str
+    may_judge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A row of the list. `flag` names the first answer that was cut, failed or could not be read; `told` is what the
+    judge prefers."""
+
+    key: str
+    row: results_service_pb2.SideBySideRow
+    question: str
+    flag: str
+    told: str
 
 
 async def side_by_side(request: Request) -> Response:
-    """The page, or its following rows. 400 for other than two to four runs, or runs without a common row."""
+    """The page. 400 for other than two to four runs, or runs without a common row."""
     ctx, caller = context.of(request), context.identity(request)
     view = _view(request)
     if request.query_params.getlist("jobs") != [",".join(view.job_ids)]:
         # Ticked boxes come one by one.
         return RedirectResponse(view.address(), 303)
+    found = await _found(request, view)
+    keys = [(run.job.spec.endpoint, run.job.spec.model) for run in found.runs]
+    slots = palette.assign(await ctx.catalogue.model_keys(), keys)
+    one = found.runs[0].job
+    runs = [(letter, run, slots.get(key)) for letter, run, key in zip(LETTERS, found.runs, keys, strict=False)]
+    listed = [_listed(view, row) for row in found.rows]
+    values: dict[str, Any] = {
+        "view": view,
+        "runs": runs,
+        "title": work_of(one),
+        "dataset_id": dataset_of(one),
+        "listed": listed,
+        "opened": await _opened(request, view, found, runs),
+        "opened_key": _key(found.opened),
+        "fields": conditions.fields_of(stored.result.metadata for row in found.rows for stored in row.items),
+        "counts": _counts(found),
+        "found": found,
+        "around": {
+            name: view.address(filter=view.filter, only=view.only, row=_place_key(view, getattr(found, name)))
+            if found.HasField(name)
+            else ""
+            for name in ("previous", "next", "previous_page", "next_page")
+        },
+        "user": caller.user,
+    }
+    if is_fragment(request):
+        part = fragment(request, "side_by_side/_view.html", values)
+        # The form's own address would name every empty field.
+        part.headers["HX-Push-Url"] = view.here()
+        return part
+    return await render(request, "side_by_side/index.html", "datasets", values)
+
+
+async def verdict(request: Request) -> Response:
+    """The sentence above the rows: the first run against the second one. 204 where they cannot be compared."""
+    view = _view(request)
+    try:
+        values = await compared(request, CompareView(view.job_ids[:2], baseline=view.job_ids[1]))
+    except TouchstoneError:
+        return Response(status_code=204)
+    return fragment(request, "compare/_verdict.html", values)
+
+
+async def prefer(request: Request) -> Response:
+    """Keeps what the caller prefers of the opened row, and shows the next one; in blind mode the same row, with the
+    names. Raises what the service answers."""
+    ctx, caller = context.of(request), context.identity(request)
+    view = _view(request)
+    said = str((await request.form()).get("choice", ""))
+    found = await _found(request, view)
+    if not found.HasField("opened") or _key(found.opened) != view.row:
+        raise InvalidRequestError("The row is not among those listed. Open it again, then judge it.", "row")
+    row, order = found.opened, view.order_of(found.opened)
+    choice = said if said in PREFERENCES and said != "better" else ""
+    if said.isdecimal() and said.isascii() and 0 < int(said[:3]) <= len(order):
+        choice = "better"
+    if not choice:
+        raise InvalidRequestError("Choose one of the answers, a tie, or all bad.", "choice")
+    first = row.items[0]
+    call = results_service_pb2.JudgeRowRequest(
+        job_ids=view.job_ids,
+        task=first.task,
+        item=first.result.item,
+        repeat=first.result.repeat,
+        choice=PREFERENCES[choice],
+        preferred_job_id=view.job_ids[order[int(said) - 1]] if choice == "better" else "",
+        blind=view.blind and not row.HasField("preference"),
+    )
+    await ctx.backend.ask(ctx.backend.results.JudgeRow, call, caller)
+    moves_on = not view.blind and choice != "none" and found.HasField("next")
+    return RedirectResponse(view.here(row=_place_key(view, found.next)) if moves_on else view.here(), 303)
+
+
+async def _found(request: Request, view: View) -> results_service_pb2.ListSideBySideResponse:
+    ctx, caller = context.of(request), context.identity(request)
     call = results_service_pb2.ListSideBySideRequest(
         job_ids=view.job_ids,
         task=view.task,
@@ -85,34 +230,39 @@ async def side_by_side(request: Request) -> Response:
         query=view.query,
         conditions=conditions.conditions_of(view.conditions),
         page_size=PAGE_SIZE,
-        page_token=request.query_params.get("after", ""),
         with_diffs=view.diff,
+        judge=caller.user,
+        order_field=view.sort.removeprefix("-"),
+        descending=view.sort.startswith("-"),
+        open=_place_of(view),
     )
-    found = await ask_side_by_side(ctx.backend, call, caller)
-    keys = [(run.job.spec.endpoint, run.job.spec.model) for run in found.runs]
-    slots = palette.assign(await ctx.catalogue.model_keys(), keys)
-    one = found.runs[0].job
-    values: dict[str, Any] = {
-        "view": view,
-        "runs": [(letter, run, slots.get(key)) for letter, run, key in zip(LETTERS, found.runs, keys, strict=False)],
-        "title": work_of(one),
-        "dataset_id": dataset_of(one),
-        "rows": [(row, _cells(row)) for row in found.rows],
-        "fields": conditions.fields_of(stored.result.metadata for row in found.rows for stored in row.items),
-        "tasks_differ": len({row.task for row in found.rows}) > 1,
-        "counts": _counts(found),
-        "more": view.address(filter=view.filter, only=view.only, after=found.next_page_token)
-        if found.next_page_token
-        else "",
-    }
-    if is_fragment(request) and call.page_token:
-        return fragment(request, "side_by_side/_rows.html", values)
-    if is_fragment(request):
-        part = fragment(request, "side_by_side/_view.html", values)
-        # The form's own address would name every empty field.
-        part.headers["HX-Push-Url"] = view.address(filter=view.filter, only=view.only)
-        return part
-    return await render(request, "side_by_side/index.html", "datasets", values)
+    return await ask_side_by_side(ctx.backend, call, caller)
+
+
+def _place_of(view: View) -> results_service_pb2.RowPlace:
+    """The place that `row` names; one that no row has where it names none."""
+    name, _, letter = view.row.partition("@")
+    task, _, number = name.rpartition(":")
+    item, _, repeat = number.partition(".")
+    job_id = view.job_ids[LETTERS.index(letter)] if letter and letter in LETTERS[: len(view.job_ids)] else ""
+    if not (task and item.isascii() and item.isdecimal() and len(item) < 10 and (not repeat or repeat.isdecimal())):
+        return results_service_pb2.RowPlace(job_id=view.job_ids[0])
+    return results_service_pb2.RowPlace(
+        job_id=job_id or view.job_ids[0], task=task, item=int(item), repeat=int(repeat[:9] or 0)
+    )
+
+
+def _place_key(view: View, place: results_service_pb2.RowPlace) -> str:
+    """As `row` names it: by the letter of the first run that has an answer, if that is not A."""
+    letter = LETTERS[view.job_ids.index(place.job_id)]
+    named = f"{place.task}:{place.item}" + (f".{place.repeat}" if place.repeat else "")
+    return named if letter == "A" else f"{named}@{letter}"
+
+
+def _key(row: results_service_pb2.SideBySideRow) -> str:
+    first = next((place for place, stored in enumerate(row.items) if stored.job_id), 0)
+    named = f"{row.task}:{row.item}" + (f".{row.repeat}" if row.repeat else "")
+    return named if not first else f"{named}@{LETTERS[first]}"
 
 
 def _view(request: Request) -> View:
@@ -129,30 +279,111 @@ def _view(request: Request) -> View:
     only = query.get("only", "") if query.get("only", "") in tuple(LETTERS[: len(job_ids)]) else ""
     if (chosen in OF_ONE_JOB) != bool(only):
         chosen, only = ("all" if chosen in OF_ONE_JOB else chosen), ""
-    diff = "1" in query.getlist("diff") or "diff" not in query
-    task, text = query.get("task", "").strip()[:200], query.get("q", "").strip()[:200]
-    return View(job_ids, chosen, only, task, text, diff, conditions.read(query))
+    texts = {name: query.get(name, "").strip()[:200] for name in ("task", "q", "row", "field", "sort", "whole")}
+    return View(
+        job_ids=job_ids,
+        filter=chosen,
+        only=only,
+        task=texts["task"],
+        query=texts["q"],
+        diff="1" in query.getlist("diff") or "diff" not in query,
+        conditions=conditions.read(query),
+        row=texts["row"],
+        blind="1" in query.getlist("blind"),
+        field=texts["field"],
+        sort=texts["sort"],
+        whole=texts["whole"],
+    )
+
+
+def _listed(view: View, row: results_service_pb2.SideBySideRow) -> Listed:
+    rows = [row_of(stored) if stored.job_id else None for stored in row.items]
+    first = next(one for one in rows if one is not None)
+    held = conditions.members(first.result.metadata)
+    flags = (
+        f"{letter} {one.verdict}" for letter, one in zip(LETTERS, rows, strict=False) if one is not None and one.tone
+    )
+    name = view.field or view.sort.removeprefix("-")
+    told = PREFERENCES.of(row.preference.choice) if row.HasField("preference") else ""
+    if told == "better":
+        told = LETTERS[view.job_ids.index(row.preference.preferred_job_id)]
+    return Listed(
+        key=_key(row),
+        row=row,
+        question=held.get(name, "–") if name else first.question,
+        flag=next(iter(flags), ""),
+        told={"tie": "tie", "all_bad": "all bad"}.get(told, told),
+    )
+
+
+async def _opened(
+    request: Request,
+    view: View,
+    found: results_service_pb2.ListSideBySideResponse,
+    runs: Sequence[tuple[str, results_service_pb2.SideBySideRun, int | None]],
+) -> Opened | None:
+    """None where no row matches."""
+    if not found.HasField("opened"):
+        return None
+    ctx, caller = context.of(request), context.identity(request)
+    row = found.opened
+    stored = await asyncio.gather(*(_whole(request, one) for one in row.items))
+    may_judge = all(one is not None and row_of(one).tone != "bad" for one in stored)
+    held = PREFERENCES.of(row.preference.choice) if row.HasField("preference") else ""
+    hidden = view.blind and may_judge and not held
+    cells = []
+    for number, place in enumerate(view.order_of(row), 1):
+        letter, run, slot = runs[place]
+        one = stored[place]
+        preferred = held == "better" and row.preference.preferred_job_id == run.job.job_id
+        if one is None:
+            cells.append(Cell(letter, run, slot, str(number)))
+            continue
+        answered = row_of(one)
+        diff = row.diffs[place].parts if place < len(row.diffs) and not hidden else []
+        parts = [(_TAGS.get(DIFF_PARTS.of(part.kind), ""), part.text) for part in diff] or [("", answered.said)]
+        name = str(number) if hidden else letter
+        cells.append(Cell(letter, run, slot, str(number), answered, _text(view, parts, name), preferred))
+    first = next(one for one in stored if one is not None)
+    pictures = await conversation.pictures(ctx.backend, caller, dataset_of(found.runs[0].job), first.result)
+    turns = conversation.turns(first.result.messages, pictures)
+    said = [(turn.role, turn.text) for turn in turns] or [("Prompt", first.result.prompt)]
+    prompt = [(role, _text(view, [("", text)], PROMPT)) for role, text in said]
+    return Opened(row, cells, prompt, conditions.members(first.result.metadata), hidden, held, may_judge)
+
+
+async def _whole(request: Request, excerpt: results_service_pb2.StoredItem) -> results_service_pb2.StoredItem | None:
+    """The answer with whole texts; None where there is none."""
+    if not excerpt.job_id:
+        return None
+    ctx, caller = context.of(request), context.identity(request)
+    result = excerpt.result
+    call = results_service_pb2.GetItemRequest(
+        job_id=excerpt.job_id, task=excerpt.task, item=result.item, repeat=result.repeat
+    )
+    return (await ctx.backend.ask(ctx.backend.results.GetItem, call, caller)).item
+
+
+def _text(view: View, parts: Sequence[tuple[str, str]], name: str) -> Text:
+    """The beginning, or all of it where the address says so."""
+    length = sum(len(text) for _, text in parts)
+    if length <= MOST_SHOWN or name in view.whole:
+        return Text(list(parts), length)
+    shown, left = [], MOST_SHOWN
+    for element, text in parts:
+        if left > 0:
+            shown.append((element, text[:left]))
+        left -= len(text)
+    return Text(shown, length, view.here(whole=view.whole + name))
 
 
 def _counts(found: results_service_pb2.ListSideBySideResponse) -> list[tuple[str, str, int]]:
     return [
         ("all", "All", found.count_all),
-        ("disagree", "Disagree", found.count_all - found.count_agree),
+        ("disagree", "Differ", found.count_all - found.count_agree),
         ("agree", "Agree", found.count_agree),
         ("all_right", "All right", found.count_all_right),
         ("all_wrong", "All wrong", found.count_all_wrong),
+        ("judged", "Judged", found.count_judged),
+        ("not_judged", "Not judged", found.count_not_judged),
     ]
-
-
-def _cells(row: results_service_pb2.SideBySideRow) -> list[Cell | None]:
-    """One for each run; None where it has no answer. The first run's text is what the others differ from."""
-    cells: list[Cell | None] = []
-    for place, stored in enumerate(row.items):
-        if not stored.job_id:
-            cells.append(None)
-            continue
-        diff = row.diffs[place].parts if place < len(row.diffs) else []
-        parts = [(_TAGS.get(DIFF_PARTS.of(part.kind), ""), part.text) for part in diff]
-        found = row_of(stored)
-        cells.append(Cell(found, stored, parts or [("", found.said)]))
-    return cells

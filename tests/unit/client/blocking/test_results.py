@@ -113,6 +113,16 @@ def test_an_annotation_says_whose_answer_it_is_about(fakes: Fakes) -> None:
     assert (request.corrected_answer, request.note) == ("Lima.", "Was Quito.")
 
 
+def test_a_preference_names_the_row_and_the_better_answer(fakes: Fakes) -> None:
+    fakes.answers["JudgeRow"] = results_service_pb2.JudgeRowResponse()
+    with Client() as client:
+        client.judge([JOB, OTHER], "rows", 3, "better", preferred_job_id=OTHER, repeat=1, blind=True)
+    (request,) = fakes.requests("JudgeRow")
+    assert (list(request.job_ids), request.task, request.item, request.repeat) == ([JOB, OTHER], "rows", 3, 1)
+    assert request.choice == results_service_pb2.Preference.CHOICE_BETTER
+    assert (request.preferred_job_id, request.blind) == (OTHER, True)
+
+
 async def test_rows_side_by_side_come_page_after_page(fakes: Fakes) -> None:
     fakes.answers["ListSideBySide"] = lambda request: results_service_pb2.ListSideBySideResponse(
         rows=[results_service_pb2.SideBySideRow(custom_id="a")], next_page_token="" if request.page_token else "more"

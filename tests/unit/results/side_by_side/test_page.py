@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
+from scipy.stats import binomtest
+from statsmodels.stats.proportion import proportion_confint
 
 from services.errors import InvalidRequestError, NotFoundError
+from services.results.export import job_rows
+from services.results.items.annotate import judge_row
 from services.results.paging import MAX_PAGE_BYTES
 from services.results.side_by_side.listing import SideBySide
 from services.results.storage.database import Connection
-from services.results.visibility import Visibility
+from services.results.visibility import EVERYTHING, Visibility
+from services.rpc import Identity
 from tests.unit.results.builders import ERROR
 from tests.unit.results.dataset_runs import EXACT, completed, row, stored
 from tests.unit.results.finished import finished, right_or_wrong, said, task
 from tests.unit.results.side_by_side.rows import ask, items, pair, walk
 from touchstone.v1 import results_service_pb2 as pb
+from touchstone.v1 import token_pb2
 from touchstone.v1.results_service_pb2 import ListSideBySideRequest as Ask
 
 
@@ -86,7 +94,7 @@ def test_a_page_with_diffs_fits_one_message(connection: Connection) -> None:
         ({"job_ids": ["a"]}, "job_ids"),
         ({"job_ids": ["a", "a"]}, "job_ids"),
         ({"job_ids": list("abcde")}, "job_ids"),
-        ({"filter": 7}, "filter"),
+        ({"filter": 99}, "filter"),
         ({"filter": Ask.FILTER_ONLY_RIGHT}, "only_job_id"),
         ({"filter": Ask.FILTER_ONLY_WRONG, "only_job_id": "z"}, "only_job_id"),
         ({"page_token": "x"}, "page_token"),
@@ -123,3 +131,60 @@ def test_a_text_and_conditions_hold_of_one_answer_and_bound_all_counts(connectio
     assert items(ask(connection, query="odd 1", conditions=pb.ItemConditions(score_high=0))) == [1]
     assert items(ask(connection, query="ada", conditions=pb.ItemConditions(score_high=0))) == []
     assert items(ask(connection, conditions=pb.ItemConditions(metadata_field="name", metadata_value="3"))) == [3]
+
+
+def test_preferences_are_of_each_user_and_each_row_counts_once(connection: Connection) -> None:
+    pair(connection, "++-+", "+--+")
+
+    def judge(user: str, item: int, choice: pb.Preference.Choice, preferred: str = "", *jobs: str) -> None:
+        row = pb.JudgeRowRequest(job_ids=jobs or ("b", "a"), task="t", item=item)
+        row.choice, row.preferred_job_id = choice, preferred
+        judge_row(connection, row, Identity(user, token_pb2.ROLE_USER), datetime(2026, 1, 1))
+
+    judge("ann", 0, pb.Preference.CHOICE_BETTER, "a")
+    judge("ann", 0, pb.Preference.CHOICE_BETTER, "b", "a", "b")
+    judge("ann", 1, pb.Preference.CHOICE_TIE)
+    judge("ann", 2, pb.Preference.CHOICE_ALL_BAD)
+    judge("bob", 1, pb.Preference.CHOICE_BETTER, "a")
+    judge("bob", 2, pb.Preference.CHOICE_BETTER, "a")
+    judge("bob", 2, pb.Preference.CHOICE_UNSPECIFIED)
+    judge("cyd", 3, pb.Preference.CHOICE_BETTER, "b")
+    page = ask(connection, judge="ann")
+    assert [row.preference.preferred_job_id for row in page.rows] == ["b", "", "", ""]
+    assert (page.count_judged, page.count_not_judged) == (3, 1)
+    counts = page.preferences
+    assert (counts.rows, counts.judges, counts.ties, counts.all_bad, counts.split) == (4, 3, 0, 1, 1)
+    assert [one.rows for one in counts.jobs] == [0, 2]
+    low, high = proportion_confint(2, 2, method="wilson")
+    assert (counts.jobs[1].ci95_low, counts.jobs[1].ci95_high) == pytest.approx((low, high))
+    assert counts.p == pytest.approx(binomtest(0, 2).pvalue)
+    assert items(ask(connection, judge="ann", filter=Ask.FILTER_NOT_JUDGED)) == [3]
+    assert items(ask(connection, judge="bob", filter=Ask.FILTER_JUDGED)) == [1]
+    table = job_rows.preferences(connection, "a", EVERYTHING)
+    rows = [dict(zip((name for name, _ in table.columns), row, strict=True)) for some in table.batches for row in some]
+    assert [(row["item"], row["author"], row["choice"], row["preferred"]) for row in rows] == [
+        (0, "ann", "better", "b"),
+        (1, "ann", "tie", ""),
+        (2, "ann", "all_bad", ""),
+        (1, "bob", "better", "a"),
+        (3, "cyd", "better", "b"),
+    ]
+    with pytest.raises(InvalidRequestError, match="preferred_job_id"):
+        judge("ann", 0, pb.Preference.CHOICE_TIE, "a")
+    with pytest.raises(NotFoundError):
+        judge("ann", 9, pb.Preference.CHOICE_TIE)
+
+
+def test_a_row_opens_on_its_page_with_the_rows_around_it(connection: Connection) -> None:
+    pair(connection, "+++++++", "-------")
+    page = ask(connection, open=pb.RowPlace(job_id="a", task="t", item=3), page_size=2, with_diffs=True)
+    assert (page.opened.item, page.opened_number, page.first_number, items(page)) == (3, 4, 3, [2, 3])
+    around = page.previous, page.next, page.previous_page, page.next_page
+    assert [place.item for place in around] == [2, 4, 0, 4]
+    assert page.opened.items[0].result.response
+    assert len(page.opened.diffs) == 2
+    assert not any(stored.result.response for row in page.rows for stored in row.items)
+    page = ask(connection, open=pb.RowPlace(job_id="a", task="t", item=99), page_size=2)
+    assert (page.opened.item, page.HasField("previous"), page.next.item) == (0, False, 1)
+    with pytest.raises(InvalidRequestError, match="open or page_token"):
+        ask(connection, open=pb.RowPlace(job_id="a"), page_token="x")
