@@ -47,6 +47,7 @@ async def test_runs_stay_selected_when_the_list_is_read_again(visitor: Visitor) 
     await page.locator("#suite").select_option("glue")
     await expect(page).to_have_url(re.compile("suite=glue"))
     await expect(page.get_by_label("Select alpha")).to_be_checked()
+    await expect(page.locator("tr.at")).to_contain_text("alpha")
 
 
 @pytest.mark.parametrize("dark", [False, True])

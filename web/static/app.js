@@ -76,15 +76,26 @@ function openRow(row) {
   row.querySelector("a").click();
 }
 
+const keyOf = (row) => row.id || row.querySelector(".pick input")?.value;
+let atHand = "";
+
 function moveTo(row) {
   if (!row) return;
   document.querySelector("tr.at")?.classList.remove("at");
   row.classList.add("at");
+  atHand = keyOf(row);
   row.scrollIntoView({ block: "nearest" });
 }
 
+const steps = () => [...document.querySelectorAll("tr.item, tr:has(.pick input)")];
+
+// A table that is read again has its row at hand again.
+function keepRow() {
+  if (atHand && !document.querySelector("tr.at")) steps().find((row) => keyOf(row) === atHand)?.classList.add("at");
+}
+
 function step(forward) {
-  const rows = [...document.querySelectorAll("tr.item, tr:has(.pick input)")];
+  const rows = steps();
   const now = rows.findIndex((row) => row.classList.contains("at"));
   moveTo(rows[now < 0 ? 0 : now + (forward ? 1 : -1)]);
 }
@@ -296,6 +307,7 @@ function settle() {
   showFresh();
   showStart();
   showPicked();
+  keepRow();
   for (const button of byData("copy")) button.hidden = !navigator.clipboard;
   const rows = document.querySelectorAll("#items tr.item");
   if (rows.length > 100) document.getElementById("items").removeAttribute("data-live");
