@@ -90,8 +90,8 @@ def test_each_count_is_the_number_of_rows_that_its_link_lists(compared: Compared
         rows, more = 0, html.unescape(address)
         while more:
             text = compared.get(more)
-            rows += text.count("<article")
-            found = re.search(r'<div id="more"><a class="button" href="([^"]*)"', text)
+            rows += text.count('<a class="row"')
+            found = re.search(r'<a class="page" href="([^"]*)"[^>]*>Rows after<', text)
             more = html.unescape(found[1]) if found else ""
         assert rows == int(count.replace(",", "")), address
 

@@ -96,8 +96,8 @@ async def test_boards_and_history_select_completed_runs(gateway: Running) -> Non
     (done,) = finished(gateway.world, "alpha")
     waiting = gateway.world.add(spec("late"), "local").job_id
     text = await page(gateway, "/jobs")
-    assert f'name="jobs" value="{done}" form="compare-rows"' in text
-    assert f'value="{waiting}" form="compare-rows"' not in text
+    assert f'name="jobs" value="{done}" form="compare-rows" data-can="compare"' in text
+    assert f'name="jobs" value="{waiting}" form="compare-rows" data-can="cancel"' in text
     assert '<form id="compare-rows" action="/compare"' in text
 
 

@@ -33,7 +33,8 @@ async def rest(gateway: Running, address: str) -> Any:
 
 def table(text: str, panel: str) -> list[list[str]]:
     """The texts of the rows of a panel's first table body."""
-    body = text.partition(f'id="{panel}"')[2].partition("<tbody>")[2].partition("</tbody>")[0]
+    whole = text.partition(f'id="{panel}"')[2].partition("</section>")[0]
+    body = whole.partition("<tbody>")[2].partition("</tbody>")[0]
     rows = re.findall(r"<tr.*?</tr>", body, re.DOTALL)
     return [[words(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL)] for row in rows]
 
