@@ -15,7 +15,8 @@ from tests.e2e.conftest import Visitor, visit
 from tests.e2e.every_page import Place, places
 from tests.gateway.gateway_server import running
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+# They go through all pages, for a minute each.
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.stack]
 _FIGURE = re.compile(r"[−+]?\d[\d,.]*\d|\d")
 _SEEN = """() => {
   const code = "code, .code, .axis, option";

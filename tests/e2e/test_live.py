@@ -24,7 +24,11 @@ async def _open(context: BrowserContext, address: str) -> Page:
     return page
 
 
-@pytest.mark.parametrize(("count", "worker"), [(20, True), (8, False)], ids=["shared worker", "leading page"])
+@pytest.mark.parametrize(
+    ("count", "worker"),
+    [pytest.param(20, True, marks=pytest.mark.stack), (8, False)],
+    ids=["shared worker", "leading page"],
+)
 async def test_many_pages_of_a_job_move_and_another_opens_and_stops_it(
     visitor: Visitor, count: int, worker: bool
 ) -> None:
