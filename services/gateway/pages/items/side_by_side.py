@@ -353,7 +353,7 @@ async def _opened(
 
 
 async def _whole(request: Request, excerpt: results_service_pb2.StoredItem) -> results_service_pb2.StoredItem | None:
-    """The answer with whole texts; None where there is none."""
+    """The answer with whole texts, or None if the run has no answer to the row."""
     if not excerpt.job_id:
         return None
     ctx, caller = context.of(request), context.identity(request)
