@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from contextlib import suppress
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Error, Route, expect
 
 from tests.e2e.conftest import Visitor
 from tests.gateway.fake_world import spec
@@ -145,6 +147,63 @@ async def test_rows_are_filtered_searched_and_continued(visitor: Visitor) -> Non
     await expect(page.locator("tr.item")).to_have_count(4)
     await page.go_back()
     await expect(page.locator("#items nav [aria-current]")).to_contain_text("Unparsed")
+
+
+async def test_a_search_typed_before_the_filters_answer_searches_within_the_chosen_filter(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.finish(job.job_id)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}?items=unparsed")
+    searched, held = asyncio.Event(), []
+
+    async def hold(route: Route) -> None:
+        """Answers to what is clicked come only after the search has been asked."""
+        if "q=" in route.request.url:
+            searched.set()
+        else:
+            held.append(route.request.url)
+            await searched.wait()
+        with suppress(Error):  # The browser may have given the request up.
+            await route.continue_()
+
+    await page.route(re.compile(r"/items\b"), hold)
+    await page.locator("#items nav a", has_text="All").click()
+    await page.locator("#find").fill("(item 17)")
+    await expect(page.locator("tr.item")).to_have_count(4)
+    assert len(held) == 1, "the click was asked first"
+    await expect(page.locator("#items nav [aria-current]")).to_contain_text("All")
+    await expect(page.locator("#find")).to_have_value("(item 17)")
+    await expect(page).to_have_url(f"{visitor.gateway.url}/jobs/{job.job_id}?q=%28item+17%29")
+    await page.reload()
+    await expect(page.locator("tr.item")).to_have_count(4)
+    await page.go_back()
+    await expect(page.locator("#items nav [aria-current]")).to_contain_text("Unparsed")
+
+
+async def test_rows_that_were_to_follow_another_filter_are_not_added(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    world.finish(job.job_id)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    asked = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        """More rows of all items never come."""
+        if "after=" in route.request.url and "failures" not in route.request.url:
+            asked.set()
+        else:
+            await route.continue_()
+
+    await page.route(re.compile(r"/items\b"), hold)
+    await page.locator("#more").scroll_into_view_if_needed()
+    await asyncio.wait_for(asked.wait(), 60)
+    async with page.expect_event("requestfailed", lambda request: "after=" in request.url, timeout=10_000):
+        await page.locator("#items nav a", has_text="Failures").click()
+    await expect(page.locator("#items nav [aria-current]")).to_contain_text("Failures")
+    await page.locator("#more").scroll_into_view_if_needed()
+    await expect(page.locator("tr.item").nth(150)).to_be_attached()
 
 
 async def test_figures_stay_and_say_their_time_while_the_scheduler_is_away(visitor: Visitor) -> None:

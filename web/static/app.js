@@ -76,6 +76,36 @@ function openRow(row) {
   row.querySelector("a").click();
 }
 
+// -- items: a choice made while an answer is on its way is added to what was asked, and takes nothing of it back -----
+// A link or form of the card names the whole view as it was drawn, with its own change.
+let coming = null;
+
+document.addEventListener("htmx:config:request", (event) => {
+  const { ctx } = event.detail;
+  if (ctx.target?.id !== "items") return;
+  const { view: drawn, page } = ctx.target.dataset;
+  const [path, query] = ctx.request.action.split("?");
+  const asked = new URLSearchParams([...new URLSearchParams(query), ...ctx.request.body]);
+  const before = new URLSearchParams(drawn);
+  const view = new URLSearchParams(coming?.view ?? drawn);
+  for (const name of new Set([...asked.keys(), ...before.keys()])) {
+    const value = asked.get(name) || "";
+    if (value === (before.get(name) || "")) continue;
+    if (value) view.set(name, value);
+    else view.delete(name);
+  }
+  ctx.request.action = `${path}?${view}`;
+  ctx.request.body = new FormData();
+  const address = `${page}${view.size ? "?" : ""}${view}`;
+  if (ctx.push || coming?.push) ctx.push = address;
+  else if (ctx.replace) ctx.replace = address;
+  coming = { ctx, view: String(view), push: Boolean(ctx.push) };
+});
+
+document.addEventListener("htmx:finally:request", (event) => {
+  if (coming?.ctx === event.detail.ctx) coming = null;
+});
+
 const keyOf = (row) => row.id || row.querySelector(".pick input")?.value;
 let atHand = "";
 
