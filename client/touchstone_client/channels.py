@@ -50,6 +50,7 @@ _METHODS = {
 ONCE = (
     "CancelJob",
     "RetryJob",
+    "DeleteJob",
     "DeleteSchedule",
     "CreateWebhook",
     "DeleteWebhook",

@@ -36,6 +36,7 @@ _SERVICE_CONFIG = {
                     for method in (
                         "CancelJob",
                         "RetryJob",
+                        "DeleteJob",
                         "DeleteSchedule",
                         "CreateWebhook",
                         "DeleteWebhook",

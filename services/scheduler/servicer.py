@@ -94,6 +94,10 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.CancelJobResponse:
         return pb.CancelJobResponse(job=await self._desk.cancel(rpc.identity(), request.job_id))
 
+    async def DeleteJob(self, request: pb.DeleteJobRequest, context: Any) -> pb.DeleteJobResponse:
+        await self._desk.delete(rpc.identity(), request.job_id)
+        return pb.DeleteJobResponse()
+
     async def RetryJob(self, request: pb.RetryJobRequest, context: Any) -> pb.RetryJobResponse:
         return pb.RetryJobResponse(job=await self._desk.retry(rpc.identity(), request.job_id))
 

@@ -224,6 +224,11 @@ def test_a_job_is_cancelled_retried_and_scored_again(backend: Backend, things: T
     backend.finish(scored["job_id"])
     made = backend.call("GET", f"/results/{scored['job_id']}")
     assert (made["status"], made["reuse"]["job_id"]) == ("completed", things.done)
+    for finished in (job_id, scored["job_id"]):
+        backend.finish(finished)
+        assert finished in backend.call("DELETE", f"/jobs/{finished}")["message"]
+        backend.call("GET", f"/results/{finished}", 404)
+        backend.call("DELETE", f"/jobs/{finished}", 404)
 
 
 def test_grpc_submits_gets_lists_and_watches_until_the_end(backend: Backend) -> None:

@@ -26,6 +26,7 @@ UNKNOWN: list[Case] = [
     ("PUT", f"/results/{NOBODY}/{ITEM}/annotation", {"verdict": "golden"}),
     ("POST", f"/results/{NOBODY}/mark", {"mark": "valid"}),
     ("POST", f"/cancel/{NOBODY}", None),
+    ("DELETE", f"/jobs/{NOBODY}", None),
     ("POST", f"/retry/{NOBODY}", None),
     ("POST", f"/rescore/{NOBODY}", None),
     ("POST", f"/rerun/{NOBODY}", {"outcomes": ["refused"]}),
@@ -59,6 +60,7 @@ UNKNOWN: list[Case] = [
 
 IMPOSSIBLE: list[Case] = [
     ("POST", "/cancel/{done}", None),
+    ("DELETE", "/jobs/{live}", None),
     ("POST", "/retry/{done}", None),
     ("POST", "/retry/{live}", None),
     ("POST", "/rescore/{live}", None),

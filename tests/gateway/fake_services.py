@@ -77,6 +77,15 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self.world.touch()
         return scheduler_service_pb2.CancelJobResponse(job=job)
 
+    async def DeleteJob(self, request: Any, context: Any) -> Any:
+        job = fake_admission.find(self.world, request.job_id)
+        fake_admission.require_owner(job)
+        Job(job).delete(time.time())
+        del self.world.jobs[request.job_id]
+        self.world.results.pop(request.job_id, None)
+        self.world.touch()
+        return scheduler_service_pb2.DeleteJobResponse()
+
     async def RetryJob(self, request: Any, context: Any) -> Any:
         job = fake_admission.retried(self.world, request.job_id)
         self.world.touch()

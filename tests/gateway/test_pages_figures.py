@@ -164,7 +164,7 @@ async def test_history_walks_the_pages_of_its_days_from_one_beginning(gateway: R
     assert (await gateway.client.get(more[1].replace("days=7", "days=8"))).status_code == 400
 
 
-async def test_selected_jobs_are_retried_and_cancelled_where_that_fits(gateway: Running) -> None:
+async def test_selected_jobs_are_retried_cancelled_and_deleted_where_that_fits(gateway: Running) -> None:
     world = gateway.world
     done, failed, gone, waiting = (world.add(spec(f"m{n}"), "local").job_id for n in range(4))
     for job_id, state in (
@@ -176,7 +176,12 @@ async def test_selected_jobs_are_retried_and_cancelled_where_that_fits(gateway: 
     able = dict(
         re.findall(r'value="([0-9a-f-]{36})" form="compare-rows" data-can="([a-z ]*)"', await page(gateway, "/jobs"))
     )
-    assert able == {done: "compare", failed: "retry", gone: "retry", waiting: "cancel"}
+    assert able == {
+        done: "compare delete",
+        failed: "retry delete",
+        gone: "retry delete",
+        waiting: "cancel",
+    }
     everything = {"jobs": [done, failed, gone, waiting]}
     answer = await gateway.client.post("/jobs/retry?suite=glue&days=7", data=everything, follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (303, "/jobs?suite=glue&days=7")
@@ -192,6 +197,15 @@ async def test_selected_jobs_are_retried_and_cancelled_where_that_fits(gateway: 
     ):
         answer = await gateway.client.post(f"/jobs/{action}", data=sent)
         assert (answer.status_code, words in answer.text) == (status, True), (action, answer.text)
+    live = world.add(spec("m5"), "local").job_id
+    assert 'action="/jobs/' + done + '/delete"' in await page(gateway, f"/jobs/{done}")
+    assert "delete-sheet" not in await page(gateway, f"/jobs/{live}")
+    answer = await gateway.client.post("/jobs/delete", data={"jobs": [failed, gone, live]})
+    assert (answer.status_code, sorted(world.jobs)) == (303, sorted([done, waiting, live]))
+    assert (await gateway.client.post("/jobs/delete", data={"jobs": [live]})).status_code == 409
+    assert (await gateway.client.post(f"/jobs/{live}/delete")).status_code == 409
+    answer = await gateway.client.post(f"/jobs/{done}/delete", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"], done in world.jobs) == (303, "/jobs", False)
 
 
 async def test_the_board_shows_rank_ranges_and_changes_as_rest_has_them(gateway: Running) -> None:

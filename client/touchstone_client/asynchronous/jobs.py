@@ -1,4 +1,4 @@
-"""Jobs: create, follow, cancel, repeat."""
+"""Jobs: create, follow, cancel, repeat, delete."""
 
 from __future__ import annotations
 
@@ -114,6 +114,12 @@ class Jobs(Calls):
         request = scheduler_service_pb2.CancelJobRequest(job_id=job_id)
         answer = await self._ask(request, scheduler_service_pb2.CancelJobResponse)
         return answer.job
+
+    async def delete(self, job_id: str) -> None:
+        """Deletes a finished job with its answers and scores. StateError while it runs, and while another job takes its
+        answers."""
+        request = scheduler_service_pb2.DeleteJobRequest(job_id=job_id)
+        await self._ask(request, scheduler_service_pb2.DeleteJobResponse)
 
     async def set_priority(self, job_id: str, priority: job_pb2.Priority) -> job_pb2.Job:
         """Gives a waiting job another priority; for admins. StateError once it has started."""

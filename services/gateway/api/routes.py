@@ -25,7 +25,7 @@ from services.gateway.api.items.listing import ITEM_DETAIL, ITEMS
 from services.gateway.api.items.side_by_side import PREFER, SIDE_BY_SIDE
 from services.gateway.api.jobs.exports import EXPORT, EXPORT_JOB
 from services.gateway.api.jobs.follow import EVENTS, LOGS, RESULTS
-from services.gateway.api.jobs.listing import CANCEL, HISTORY, LIST
+from services.gateway.api.jobs.listing import CANCEL, DELETE, HISTORY, LIST
 from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
 from services.gateway.api.jobs.run import RUN
 from services.gateway.api.operations import recorded_runs
@@ -44,6 +44,7 @@ _LISTED: tuple[Endpoint, ...] = (
     RESULTS,
     EVENTS,
     CANCEL,
+    DELETE,
     RETRY,
     RESCORE,
     RERUN_ITEMS,

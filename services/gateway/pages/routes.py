@@ -13,9 +13,9 @@ from services.gateway.pages.datasets.live import all_runs
 from services.gateway.pages.events import events
 from services.gateway.pages.items.listing import annotate, item, items
 from services.gateway.pages.items.side_by_side import prefer, side_by_side, verdict
-from services.gateway.pages.jobs.history import cancel_selected, history, retry_selected
+from services.gateway.pages.jobs.history import cancel_selected, delete_selected, history, retry_selected
 from services.gateway.pages.jobs.log import log_page
-from services.gateway.pages.jobs.page import job_page, mark, retry, stop
+from services.gateway.pages.jobs.page import delete, job_page, mark, retry, stop
 from services.gateway.pages.layout.jump import jump
 from services.gateway.pages.layout.login import login, logout
 from services.gateway.pages.operations import queue, settings
@@ -40,6 +40,7 @@ routes = [
     Route("/queue/{job_id}/cancel", queue.cancel, methods=["POST"]),
     Route("/jobs/retry", retry_selected, methods=["POST"]),
     Route("/jobs/cancel", cancel_selected, methods=["POST"]),
+    Route("/jobs/delete", delete_selected, methods=["POST"]),
     Route("/settings", settings.settings_page),
     Route("/settings/tokens", settings.create_token, methods=["POST"]),
     Route("/settings/tokens/{digest}/revoke", settings.revoke_token, methods=["POST"]),
@@ -54,6 +55,7 @@ routes = [
     Route("/jobs/{job_id}/mark", mark, methods=["POST"]),
     Route("/jobs/{job_id}/stop", stop, methods=["POST"]),
     Route("/jobs/{job_id}/retry", retry, methods=["POST"]),
+    Route("/jobs/{job_id}/delete", delete, methods=["POST"]),
     Route("/jobs/{job_id}/rescore", rescore, methods=["POST"]),
     Route("/jobs/{job_id}/again", again, methods=["POST"]),
     Route("/jobs/{job_id}/rerun", rerun, methods=["POST"]),

@@ -107,8 +107,9 @@ async def find(backend: Backend, job_id: str, caller: rpc.Identity) -> job_pb2.J
     try:
         stored = results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id)
         job = (await backend.ask(backend.results.GetJob, stored, caller)).job
-    except NotFoundError:
-        raise silence or not_found(job_id) from None
+    except NotFoundError as gone:
+        # The results service says who deleted a job.
+        raise silence or gone from None
     if silence and not is_finished(job):
         raise silence
     return job

@@ -29,6 +29,7 @@ _WHOLE = (
     ("imports", "imported_answers"),
 )
 _IN_PART = (
+    "deleted_jobs",
     "events",
     "jobs",
     "run_sources",
@@ -229,7 +230,9 @@ def _take_files(target: Connection, jobs: Path, say: Say) -> None:
                 say(f"{path} is damaged, so nothing is restored from it: its answers may be wrong.")
         except (duckdb.Error, OSError) as error:
             say(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
-    if more := _count(target) - before:
+    # Their files may have outlived them.
+    target.execute("DELETE FROM items WHERE job_id IN (SELECT job_id FROM deleted_jobs)")
+    if (more := _count(target) - before) > 0:
         say(f"items: {more:,} rows from the files of finished jobs")
 
 

@@ -271,11 +271,12 @@ _PREFERENCE: tuple[Column[dict[str, Value]], ...] = tuple(
 
 def preferences(connection: Connection, job_id: str, visible: Visibility) -> Table:
     """What people prefer of this job's answers to rows and other jobs', in the order in which they said it; what was
-    taken back is left out. Raises NotFoundError."""
+    taken back, and what names a deleted job, is left out. Raises NotFoundError."""
     job_reads.get_job(connection, job_id, visible)
     rows = connection.execute(
         "SELECT jobs, task, item, repeat, custom_id, choice, preferred, blind, author, judged_at "
-        "FROM present_preferences WHERE contains(jobs, $job_id) ORDER BY number",
+        "FROM present_preferences p WHERE contains(jobs, $job_id) "
+        "AND NOT EXISTS (SELECT 1 FROM deleted_jobs d WHERE contains(p.jobs, d.job_id)) ORDER BY number",
         {"job_id": job_id},
     ).fetchall()
     models: dict[str, str] = {}

@@ -68,11 +68,13 @@ class Known:
 
 
 def known(connection: Connection, owner: str, digest: str) -> Known | None:
-    """The newest import that a job was made of or can still be made of."""
+    """The newest import that a job was made of or can still be made of. One whose job was deleted is not known: its
+    answers are gone."""
     found = first_row(
         connection,
         "SELECT import_id, answers, job_id FROM imports "
         "WHERE owner = $owner AND digest = $digest AND whole AND (done OR dropped_at IS NULL) "
+        "AND job_id NOT IN (SELECT job_id FROM deleted_jobs) "
         "ORDER BY created_at DESC, import_id LIMIT 1",
         {"owner": owner, "digest": digest},
     )

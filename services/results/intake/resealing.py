@@ -10,7 +10,7 @@ from datetime import UTC
 from functools import partial
 
 from services import bus
-from services.errors import InvalidRequestError
+from services.errors import InvalidRequestError, NotFoundError
 from services.results.intake import writes
 from services.results.intake.feeds import Feed
 from services.results.intake.ordered_stream import NATS_TROUBLE
@@ -62,11 +62,14 @@ async def reseal(database: Database) -> int:
 
 async def _sealed(database: Database, job_id: str) -> job_pb2.Job | None:
     """The job, once its result is computed and stored; None where that is impossible."""
-    job = await database.read(partial(job_reads.get_job, job_id=job_id))
     try:
+        job = await database.read(partial(job_reads.get_job, job_id=job_id))
         computed = await database.read_long(partial(compute, job=job, seal=True))
     except InvalidRequestError as error:
         log.error("the result of job %s cannot be computed: %s", job_id, error.message)
+        return None
+    except NotFoundError:
+        # Deleted meanwhile.
         return None
     await database.write(partial(_store, job=job, computed=computed))
     return job

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from services.errors import NotFoundError
 from services.results.imports import store as imports
 from services.results.runs import job_reads
 from services.results.scores.job_result import RULES, Computed
 from services.results.storage import item_rows, run_scores, text_retention
 from services.results.storage.database import Connection, first_row, query
+from services.words import refusals
 from services.words.jobs import ENDED_EARLY, mode_of, suite_of
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2
 from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
@@ -69,6 +71,9 @@ def store_items(connection: Connection, batches: Sequence[item_result_pb2.ItemRe
 
 
 def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemResultBatch], statement: str) -> None:
+    # Answers that were under way, or that a stream has again after its database was lost.
+    deleted = job_reads.deleted_among(connection, {batch.job_id for batch in batches})
+    batches = [batch for batch in batches if batch.job_id not in deleted]
     table = item_rows.table(batches)
     if table.num_rows == 0:
         return
@@ -85,12 +90,19 @@ def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemR
 
 
 def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> None:
-    """Appends to the audit trail and moves jobs to their newest state; repeated and late events change nothing."""
+    """Appends to the audit trail and moves jobs to their newest state; repeated and late events change nothing, and
+    neither do those of deleted jobs."""
     connection.register("events_batch", _events_table({event.event_id: event for event in events}.values()))
     connection.execute("INSERT INTO events SELECT * FROM events_batch ON CONFLICT (event_id) DO NOTHING")
     connection.unregister("events_batch")
+    for event in events:
+        if event.job.HasField("deleted_at"):
+            _delete_job(connection, event)
+    deleted = job_reads.deleted_among(connection, {event.job.job_id for event in events})
     newest: dict[str, job_pb2.JobEvent] = {}
     for event in events:
+        if event.job.job_id in deleted:
+            continue
         text_retention.note_end(connection, event)
         imports.note_job(connection, event.job)
         before = newest.setdefault(event.job.job_id, event)
@@ -99,6 +111,26 @@ def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> 
     for job_id, event in newest.items():
         _store_job(connection, event.job, event.event_id)
         run_scores.refresh(connection, job_id)
+
+
+def _delete_job(connection: Connection, event: job_pb2.JobEvent) -> None:
+    """Leaves nothing of a job but its events, what people said of it, and whose answers others took from it: marks and
+    annotations are numbered through all jobs."""
+    job_id = event.job.job_id
+    connection.execute(
+        "INSERT INTO deleted_jobs VALUES ($job_id, $owner, $deleted_by, $deleted_at) ON CONFLICT DO NOTHING",
+        {
+            "job_id": job_id,
+            "owner": event.job.owner,
+            "deleted_by": event.actor,
+            "deleted_at": event.job.deleted_at.ToDatetime(),
+        },
+    )
+    run_scores.remove(connection, job_id)
+    for table in ("jobs", "seals", "metrics", "answer_texts", "items"):
+        connection.execute(f"DELETE FROM {table} WHERE job_id = $job_id", {"job_id": job_id})
+    # Nothing will take its answers any more.
+    connection.execute("UPDATE imports SET done = true WHERE job_id = $job_id", {"job_id": job_id})
 
 
 def _place(event: job_pb2.JobEvent) -> tuple[int, str]:
@@ -128,8 +160,10 @@ def store_seal(
 ) -> results_service_pb2.SealJobResponse:
     """Stores a seal, its metrics and which run now represents its configuration; returns what is stored.
 
-    An attempt is sealed once: if this or a later one is, nothing changes.
+    An attempt is sealed once: if this or a later one is, nothing changes. Raises NotFoundError for a deleted job.
     """
+    if job_reads.deleted_among(connection, [job.job_id]):
+        raise NotFoundError(refusals.not_found("Benchmark job", job.job_id))
     sealed = job_reads.sealed_result(connection, job.job_id, job.attempt)
     return write_seal(connection, job, computed, sealed_at) if sealed is None else sealed
 

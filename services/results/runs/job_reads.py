@@ -4,7 +4,7 @@ not count: invalidated or superseded with a reason, or with answers of one that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,13 +21,34 @@ from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
 
 def get_job(connection: Connection, job_id: str, visible: Visibility = EVERYTHING) -> job_pb2.Job:
-    """Raises NotFoundError for a job that the audit trail never named, HiddenJobError for one that is not visible."""
+    """Raises NotFoundError for a job that was deleted or that the audit trail never named, HiddenJobError for one that
+    is not visible."""
     found = first_row(connection, "SELECT job FROM jobs WHERE job_id = $job_id", {"job_id": job_id})
     if found is None:
-        raise NotFoundError(refusals.not_found("Benchmark job", job_id))
+        raise NotFoundError(_gone(connection, job_id, visible) or refusals.not_found("Benchmark job", job_id))
     job = job_pb2.Job.FromString(found[0])
     visible.check(job)
     return job
+
+
+def deleted_among(connection: Connection, job_ids: Iterable[str]) -> set[str]:
+    """The jobs among these that were deleted."""
+    rows = connection.execute(
+        "SELECT job_id FROM deleted_jobs WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[]))",
+        {"job_ids": list(job_ids)},
+    ).fetchall()
+    return {job_id for (job_id,) in rows}
+
+
+def _gone(connection: Connection, job_id: str, visible: Visibility) -> str:
+    """Who deleted a job and when, in a sentence; empty for one that was not deleted or that is not visible."""
+    found = first_row(
+        connection,
+        "SELECT deleted_by, deleted_at FROM deleted_jobs WHERE job_id = $job_id "
+        "AND ($visible_owner = '' OR owner = $visible_owner)",
+        {"job_id": job_id, **visible.parameters},
+    )
+    return f"Benchmark job {job_id} was deleted by {found[0]} on {found[1]:%Y-%m-%d at %H:%M} UTC." if found else ""
 
 
 def jobs_by_id(connection: Connection, job_ids: Sequence[str]) -> dict[str, job_pb2.Job]:
@@ -76,7 +97,7 @@ def list_events(
     size = paging.page_size(request.page_size, default=100, most=1000)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (str,)) or [""]
-    if request.job_id and visible.owner:
+    if request.job_id and visible.owner and not _gone(connection, request.job_id, visible):
         get_job(connection, request.job_id, visible)
     rows = connection.execute(
         query("runs/list_events"),

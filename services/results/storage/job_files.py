@@ -64,7 +64,10 @@ class JobFiles:
             await asyncio.sleep(_CHECK_S)
 
     async def bring_up_to_date(self, ended_by: datetime) -> None:
-        """Writes the files of jobs that had ended by then, UTC without a zone, and are not there as they are now."""
+        """Writes the files of jobs that had ended by then, UTC without a zone, and are not there as they are now.
+        Removes those of deleted jobs."""
+        for job_id in await self._database.read(partial(_deleted, job_ids=list(self._files))):
+            await asyncio.to_thread(self._forget, job_id)
         for job_id, name in await self._database.read(partial(_wanted, ended_by=ended_by)):
             if self._there.get(job_id) == name:
                 continue
@@ -89,6 +92,10 @@ class JobFiles:
         self._there[job_id], self._files[job_id] = name, place
         if old is not None and old != place:
             old.unlink(missing_ok=True)
+
+    def _forget(self, job_id: str) -> None:
+        self._files[job_id].unlink(missing_ok=True)
+        del self._files[job_id], self._there[job_id]
 
     def _look(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -116,6 +123,13 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
+
+
+def _deleted(connection: Connection, job_ids: list[str]) -> list[str]:
+    rows = connection.execute(
+        "SELECT job_id FROM deleted_jobs WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[]))", {"job_ids": job_ids}
+    ).fetchall()
+    return [job_id for (job_id,) in rows]
 
 
 def _wanted(connection: Connection, ended_by: datetime) -> list[tuple[str, str]]:

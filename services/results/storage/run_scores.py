@@ -45,6 +45,14 @@ def add(connection: Connection, job: job_pb2.Job) -> None:
         _choose_current(connection, key)
 
 
+def remove(connection: Connection, job_id: str) -> None:
+    """Forgets a run: the one before it represents its configuration again."""
+    keys = _keys(connection, job_id)
+    connection.execute("DELETE FROM run_scores WHERE job_id = $job_id", {"job_id": job_id})
+    for key in keys:
+        _choose_current(connection, key)
+
+
 def refresh(connection: Connection, job_id: str) -> None:
     """Lets a sealed run count or not, by its job's current state, attempt and marks."""
     before = first_row(

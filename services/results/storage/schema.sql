@@ -559,3 +559,13 @@ CREATE TABLE preferences (
 CREATE VIEW present_preferences AS
 FROM preferences
 QUALIFY row_number() OVER (PARTITION BY jobs, task, item, "repeat", author ORDER BY number DESC) = 1 AND choice <> 0;
+
+-- migration 17: jobs that users deleted
+
+-- What is left of a deleted job besides its events: whatever else names it is ignored when it comes again.
+CREATE TABLE deleted_jobs (
+    job_id VARCHAR PRIMARY KEY,
+    owner VARCHAR NOT NULL,
+    deleted_by VARCHAR NOT NULL,
+    deleted_at TIMESTAMP NOT NULL
+);

@@ -97,6 +97,10 @@ class Job:
         return self.state == PLANNING and self.plan_answered != self.message.attempt
 
     @property
+    def deleted(self) -> bool:
+        return self.message.HasField("deleted_at")
+
+    @property
     def can_retry(self) -> bool:
         return can_retry(self.message)
 
@@ -204,6 +208,12 @@ class Job:
         self.finalizing_sequence = min(self.finalizing_sequence, end)
         if self.ledger is not None:
             self.ledger.rewind(end)
+
+    def delete(self, now: float) -> None:
+        """Raises ConflictError for a job that is not finished."""
+        if self.live:
+            raise ConflictError(f"Job {self.id} is {state_name(self.state)}. Cancel it first, then delete it.")
+        stamp(self.message.deleted_at, now)
 
     # -- figures -----------------------------------------------------------------------------------------------
 

@@ -51,6 +51,8 @@ class JobRegistry:
         self.fleet, self.limits, self.now = fleet, limits, clock
         self.room = room or Room()
         self.jobs: dict[str, Job] = {}
+        self.deleted: dict[str, Job] = {}
+        """Jobs that users deleted, as long as a finished job is kept: nothing may bring one back."""
         self.lock = asyncio.Lock()
         self.wake = asyncio.Event()
         """Set when something changed that may let work start."""
@@ -250,6 +252,14 @@ class JobRegistry:
         await self.close_job(job)
         job.fail(reason, self.now(), detail)
         await self.finish(job, "scheduler", "failed")
+
+    async def delete(self, job: Job, actor: str) -> None:
+        """Stores that a finished job is deleted. From then on it is not found here, and the results service forgets it
+        when it reads the event."""
+        job.delete(self.now())
+        self.jobs.pop(job.id, None)
+        self.deleted[job.id] = job
+        await self.commit(job, actor, "deleted")
 
     # -- watching ----------------------------------------------------------------------------------------------
 

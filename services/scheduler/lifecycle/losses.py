@@ -114,7 +114,7 @@ async def end_lost_jobs(registry: JobRegistry, results: Results) -> None:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _MOST_PAUSE_S)
     for message in live:
-        if message.job_id in registry.jobs:
+        if message.job_id in registry.jobs or message.job_id in registry.deleted:
             continue
         # The results service may be behind: the trail has the end of a job that the queue has since forgotten.
         told = await registry.store.last_told(message.job_id)
@@ -122,7 +122,7 @@ async def end_lost_jobs(registry: JobRegistry, results: Results) -> None:
         if newest.state not in LIVE:
             continue
         async with registry.lock:
-            if newest.job_id not in registry.jobs:
+            if newest.job_id not in registry.jobs and newest.job_id not in registry.deleted:
                 registry.jobs[newest.job_id] = job = Job(newest)
                 await registry.fail(job, LOST_JOB)
 
@@ -141,7 +141,8 @@ async def tell_again(registry: JobRegistry, results: Results, relayed: Mapping[s
     for job in sorted(untold, key=lambda job: job.state == COMPLETED):
         heed_cancel()
         event_id = relayed[job.id]
-        lost = await _lost_answers(registry, results, job, event_id) if job.state == COMPLETED else 0
+        answers = job.state == COMPLETED and not job.deleted
+        lost = await _lost_answers(registry, results, job, event_id) if answers else 0
         async with registry.lock:
             if _same(registry, job, event_id):
                 log.warning("job %s: the audit trail lost its last event", job.id, extra=of_job(job.id))
@@ -151,7 +152,7 @@ async def tell_again(registry: JobRegistry, results: Results, relayed: Mapping[s
 async def _untold(registry: JobRegistry, job_id: str, event_id: str) -> Job | None:
     """The job, unless the trail has its last event or the job has moved since."""
     newest = await registry.store.last_told(job_id)
-    job = registry.jobs.get(job_id)
+    job = registry.jobs.get(job_id) or registry.deleted.get(job_id)
     if job is None or not _same(registry, job, event_id):
         return None
     if newest is None:
@@ -164,7 +165,8 @@ async def _untold(registry: JobRegistry, job_id: str, event_id: str) -> Job | No
 
 
 def _same(registry: JobRegistry, job: Job, event_id: str) -> bool:
-    return registry.jobs.get(job.id) is job and job.told.event_id == event_id
+    known = registry.deleted if job.deleted else registry.jobs
+    return known.get(job.id) is job and job.told.event_id == event_id
 
 
 def _place(event_id: str) -> tuple[int, str]:

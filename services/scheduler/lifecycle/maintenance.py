@@ -135,6 +135,10 @@ class Upkeep:
                 if not job.live and now - seconds(job.message.finished_at) > registry.limits.keep_finished_s:
                     await registry.store.forget(job)
                     del registry.jobs[job.id]
+            for job in list(registry.deleted.values()):
+                if now - seconds(job.message.deleted_at) > registry.limits.keep_finished_s:
+                    await registry.store.forget(job)
+                    del registry.deleted[job.id]
 
     async def _find_lost(self, now: float) -> None:
         """Releases units again that left WORK without being done, for instance dropped by an evaluator with stale

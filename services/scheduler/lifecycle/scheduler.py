@@ -54,7 +54,7 @@ class Scheduler:
         done up to there was never released.
         """
         for job in jobs:
-            self._registry.jobs[job.id] = job
+            (self._registry.deleted if job.deleted else self._registry.jobs)[job.id] = job
             job.planning_since = self._registry.now()
             job.resume(self._registry.now())
             if job.ledger is not None:

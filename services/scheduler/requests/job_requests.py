@@ -1,4 +1,4 @@
-"""Callers' requests to the scheduler: create, read, watch, cancel and retry jobs."""
+"""Callers' requests to the scheduler: create, read, watch, cancel, retry and delete jobs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from services.errors import (
     LimitReachedError,
     NotFoundError,
     PermissionDeniedError,
+    TouchstoneError,
     UnavailableError,
     UnsupportedError,
 )
@@ -32,6 +33,7 @@ from services.words.jobs import MOST_AT_ONCE, calls_nobody, is_import, state_nam
 from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
 
 _WATCH_INTERVAL_S = 0.25
+_FORGETTING_LOOKS, _FORGETTING_S = 40, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class Desk:
 
     async def _any_age(self, job_id: str) -> job_pb2.Job:
         """Raises NotFoundError."""
-        if job_id in self._registry.jobs:
+        if self._known(job_id):
             return self._registry.view(self._registry.find(job_id))
         return await self._results.job(job_id)
 
@@ -168,6 +170,10 @@ class Desk:
             now = registry.now()
             if request_id:
                 known = await registry.store.find_request(caller.user, request_id)
+                if gone := [job_id for job_id in known if job_id in registry.deleted]:
+                    raise ConflictError(
+                        f"request_id {request_id} was already used for job {gone[0]}, which was deleted. Use a new id."
+                    )
                 if known and all(job_id in registry.jobs for job_id in known):
                     made = [registry.jobs[job_id] for job_id in known]
                     self._require_same(request_id, made, asked)
@@ -175,6 +181,8 @@ class Desk:
             specs = []
             for spec, context in asked:
                 with _told(spec, len(asked)):
+                    if context.source is not None and context.source.job_id in registry.deleted:
+                        registry.find(context.source.job_id)
                     specs.append(self._full(spec, context))
             self._require_room(caller.user, len(specs))
             # Ids of the same moment have no order; jobs of one request start in its order.
@@ -250,6 +258,44 @@ class Desk:
             await registry.finish(job, caller.user, "cancelled")
             return registry.view(job)
 
+    async def delete(self, caller: Identity, job_id: str) -> None:
+        """Deletes a finished job of any age. Returns when the results service has forgotten it, too, or a moment later:
+        it reads that from the audit trail.
+
+        Raises NotFoundError, PermissionDeniedError for somebody else's, ConflictError for one that is not finished or
+        whose answers another job takes, and UnavailableError if only the results service knows it and is silent.
+        """
+        old = None if self._known(job_id) else await self._results.job(job_id)
+        await self._registry.finish_anyway(self._delete(caller, job_id, old))
+        for _ in range(_FORGETTING_LOOKS):
+            try:
+                await self._results.job(job_id)
+            except TouchstoneError:
+                return
+            await asyncio.sleep(_FORGETTING_S)
+
+    async def _delete(self, caller: Identity, job_id: str, old: job_pb2.Job | None) -> None:
+        registry = self._registry
+        async with registry.lock:
+            job = self._present(job_id, old)
+            self._require_owner(caller, job)
+            for other in registry.jobs.values():
+                if other.live and other.message.spec.reuse.job_id == job_id:
+                    raise ConflictError(
+                        f"Job {other.id} takes answers of job {job_id}. Cancel it or wait, then delete this one."
+                    )
+            await registry.delete(job, caller.user)
+
+    def _known(self, job_id: str) -> bool:
+        return job_id in self._registry.jobs or job_id in self._registry.deleted
+
+    def _present(self, job_id: str, old: job_pb2.Job | None) -> Job:
+        """The job, `old` being what the results service said before. Raises NotFoundError, also for a deleted one, of
+        which the results service may not know yet."""
+        if old is None or self._known(job_id):
+            return self._registry.find(job_id)
+        return Job(old)
+
     async def set_priority(self, caller: Identity, job_id: str, priority: job_pb2.Priority) -> job_pb2.Job:
         """Gives a waiting job another priority. Raises InvalidRequestError, and ConflictError once it has started."""
         if priority not in PRIORITIES.values():
@@ -279,8 +325,8 @@ class Desk:
         """Queues the next attempt. Raises ConflictError when nothing is missing, or the job's dataset was deleted."""
         # Only the results service knows a job that finished long ago. It is asked before taking the lock, as it may be
         # silent.
-        old = None if job_id in self._registry.jobs else await self._results.job(job_id)
-        job = Job(old) if old is not None else self._registry.find(job_id)
+        old = None if self._known(job_id) else await self._results.job(job_id)
+        job = self._present(job_id, old)
         if job.can_retry and job.message.spec.WhichOneof("work") == "dataset":
             self._require_owner(caller, job)
             if await self._dataset(job.message.spec) is None:
@@ -290,7 +336,7 @@ class Desk:
     async def _retry(self, caller: Identity, job_id: str, old: job_pb2.Job | None) -> job_pb2.Job:
         registry = self._registry
         async with registry.lock:
-            job = registry.jobs.get(job_id) or (Job(old) if old is not None else registry.find(job_id))
+            job = self._present(job_id, old)
             self._require_owner(caller, job)
             if job.can_retry:
                 budget.check_retry(job.message)

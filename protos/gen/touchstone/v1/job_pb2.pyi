@@ -38,7 +38,7 @@ LAST_ASSISTANT_PREFILL: LastAssistant
 LAST_ASSISTANT_REFUSE: LastAssistant
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "owner", "spec", "state", "attempt", "created_at", "started_at", "finished_at", "reason", "incomplete", "plan", "item_set", "subset", "progress", "receipt", "baseline", "attempt_started_at", "published_items", "reason_detail")
+    __slots__ = ("job_id", "owner", "spec", "state", "attempt", "created_at", "started_at", "finished_at", "reason", "incomplete", "plan", "item_set", "subset", "progress", "receipt", "baseline", "attempt_started_at", "published_items", "reason_detail", "deleted_at")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[Job.State]
@@ -76,6 +76,7 @@ class Job(_message.Message):
     ATTEMPT_STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     REASON_DETAIL_FIELD_NUMBER: _ClassVar[int]
+    DELETED_AT_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     owner: str
     spec: JobSpec
@@ -95,7 +96,8 @@ class Job(_message.Message):
     attempt_started_at: _timestamp_pb2.Timestamp
     published_items: int
     reason_detail: str
-    def __init__(self, job_id: _Optional[str] = ..., owner: _Optional[str] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[Job.State, str]] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., incomplete: _Optional[bool] = ..., plan: _Optional[_Iterable[_Union[TaskPlan, _Mapping]]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., baseline: _Optional[bool] = ..., attempt_started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., published_items: _Optional[int] = ..., reason_detail: _Optional[str] = ...) -> None: ...
+    deleted_at: _timestamp_pb2.Timestamp
+    def __init__(self, job_id: _Optional[str] = ..., owner: _Optional[str] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[Job.State, str]] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., incomplete: _Optional[bool] = ..., plan: _Optional[_Iterable[_Union[TaskPlan, _Mapping]]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., baseline: _Optional[bool] = ..., attempt_started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., published_items: _Optional[int] = ..., reason_detail: _Optional[str] = ..., deleted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class JobSpec(_message.Message):
     __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "reuse", "stream", "webhook_url", "schedule_id", "labels", "budget_usd", "provider_batch", "reading")

@@ -61,6 +61,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CancelJobRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CancelJobResponse.FromString,
                 _registered_method=True)
+        self.DeleteJob = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/DeleteJob',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteJobRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteJobResponse.FromString,
+                _registered_method=True)
         self.RetryJob = channel.unary_unary(
                 '/touchstone.v1.SchedulerService/RetryJob',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RetryJobRequest.SerializeToString,
@@ -190,6 +195,14 @@ class SchedulerServiceServicer:
 
     def CancelJob(self, request, context):
         """Stops a job that is not finished. FAILED_PRECONDITION when it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteJob(self, request, context):
+        """Deletes a finished job of any age with its answers and scores. The audit trail keeps who deleted it. FAILED_PRECONDITION
+        while it runs, and while another job takes its answers; PERMISSION_DENIED for another user's job.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -343,6 +356,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.CancelJob,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CancelJobRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CancelJobResponse.SerializeToString,
+            ),
+            'DeleteJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteJob,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteJobRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteJobResponse.SerializeToString,
             ),
             'RetryJob': grpc.unary_unary_rpc_method_handler(
                     servicer.RetryJob,
@@ -572,6 +590,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/CancelJob',
             touchstone_dot_v1_dot_scheduler__service__pb2.CancelJobRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.CancelJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/DeleteJob',
+            touchstone_dot_v1_dot_scheduler__service__pb2.DeleteJobRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.DeleteJobResponse.FromString,
             options,
             channel_credentials,
             insecure,

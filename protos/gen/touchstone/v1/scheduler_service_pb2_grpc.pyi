@@ -49,6 +49,10 @@ class SchedulerServiceStub:
     """Live jobs and recently finished ones, newest first."""
     CancelJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CancelJobRequest, _scheduler_service_pb2.CancelJobResponse]
     """Stops a job that is not finished. FAILED_PRECONDITION when it is."""
+    DeleteJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteJobRequest, _scheduler_service_pb2.DeleteJobResponse]
+    """Deletes a finished job of any age with its answers and scores. The audit trail keeps who deleted it. FAILED_PRECONDITION
+    while it runs, and while another job takes its answers; PERMISSION_DENIED for another user's job.
+    """
     RetryJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryJobRequest, _scheduler_service_pb2.RetryJobResponse]
     """Runs what is missing of a failed, cancelled or incomplete job as its next attempt."""
     SetJobPriority: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetJobPriorityRequest, _scheduler_service_pb2.SetJobPriorityResponse]
@@ -103,6 +107,10 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Live jobs and recently finished ones, newest first."""
     CancelJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CancelJobRequest, _scheduler_service_pb2.CancelJobResponse]  # type: ignore[assignment]
     """Stops a job that is not finished. FAILED_PRECONDITION when it is."""
+    DeleteJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteJobRequest, _scheduler_service_pb2.DeleteJobResponse]  # type: ignore[assignment]
+    """Deletes a finished job of any age with its answers and scores. The audit trail keeps who deleted it. FAILED_PRECONDITION
+    while it runs, and while another job takes its answers; PERMISSION_DENIED for another user's job.
+    """
     RetryJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryJobRequest, _scheduler_service_pb2.RetryJobResponse]  # type: ignore[assignment]
     """Runs what is missing of a failed, cancelled or incomplete job as its next attempt."""
     SetJobPriority: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetJobPriorityRequest, _scheduler_service_pb2.SetJobPriorityResponse]  # type: ignore[assignment]
@@ -184,6 +192,16 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.CancelJobResponse, _abc.Awaitable[_scheduler_service_pb2.CancelJobResponse]]:
         """Stops a job that is not finished. FAILED_PRECONDITION when it is."""
+
+    @_abc_1.abstractmethod
+    def DeleteJob(
+        self,
+        request: _scheduler_service_pb2.DeleteJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.DeleteJobResponse, _abc.Awaitable[_scheduler_service_pb2.DeleteJobResponse]]:
+        """Deletes a finished job of any age with its answers and scores. The audit trail keeps who deleted it. FAILED_PRECONDITION
+        while it runs, and while another job takes its answers; PERMISSION_DENIED for another user's job.
+        """
 
     @_abc_1.abstractmethod
     def RetryJob(

@@ -1,4 +1,4 @@
-"""`GET /results`, `GET /history` and `POST /cancel/{job_id}`."""
+"""`GET /results`, `GET /history`, `POST /cancel/{job_id}` and `DELETE /jobs/{job_id}`."""
 
 from __future__ import annotations
 
@@ -134,6 +134,14 @@ async def stop(call: Call) -> None:
         raise ConflictError(f"Job {job_id} is {status_of(job.state)} and cannot be cancelled.") from None
 
 
+async def delete(call: Call) -> JSONResponse:
+    """The audit trail keeps who deleted it. 404 for an unknown id, 409 for a job that is not finished and for one whose
+    answers another job takes."""
+    request = scheduler_service_pb2.DeleteJobRequest(job_id=call.job_id)
+    await call.ask(call.ctx.backend.scheduler.DeleteJob, request)
+    return JSONResponse({"message": f"Job {call.job_id} deleted"})
+
+
 LIST = Endpoint(
     "GET",
     "/results",
@@ -192,6 +200,15 @@ CANCEL = Endpoint(
     cancel,
     "cancelJob",
     "Cancel a job. Model calls end within two seconds.",
+    answer=shape({"message": members.MESSAGE}, name="Message"),
+    errors=(409,),
+)
+DELETE = Endpoint(
+    "DELETE",
+    "/jobs/{job_id}",
+    delete,
+    "deleteJob",
+    "Delete a finished job with its answers and scores.",
     answer=shape({"message": members.MESSAGE}, name="Message"),
     errors=(409,),
 )

@@ -223,12 +223,13 @@ async def history(request: Request) -> Response:
 
 
 def actions(job: job_pb2.Job, caller: rpc.Identity) -> str:
-    """What the caller may do with the job when it is selected: words of "compare retry cancel"."""
+    """What the caller may do with the job when it is selected: words of "compare retry cancel delete"."""
     mine = caller.is_admin or caller.user == job.owner
     able = {
         "compare": job.state == job_pb2.Job.STATE_COMPLETED,
         "retry": mine and can_retry(job),
         "cancel": mine and not is_finished(job),
+        "delete": mine and is_finished(job),
     }
     return " ".join(word for word, may in able.items() if may)
 
@@ -253,6 +254,24 @@ async def cancel_selected(request: Request) -> Response:
     return await _each_selected(request, "cancel", "cancelled", send)
 
 
+async def delete_selected(request: Request) -> Response:
+    """Deletes the selected jobs that have finished."""
+
+    async def send(ctx: Context, job_id: str, caller: rpc.Identity) -> None:
+        call = scheduler_service_pb2.DeleteJobRequest(job_id=job_id)
+        await ctx.backend.ask(ctx.backend.scheduler.DeleteJob, call, caller)
+
+    return await _each_selected(request, "delete", "deleted", send)
+
+
+_UNFIT = {
+    "retry": "has all its answers, has not finished,",
+    "cancel": "has finished",
+    "delete": "has not finished",
+}
+"""Why an action does not fit a job, unless it belongs to another user."""
+
+
 async def _each_selected(
     request: Request, action: str, done: str, send: Callable[[Context, str, rpc.Identity], Awaitable[None]]
 ) -> Response:
@@ -265,8 +284,7 @@ async def _each_selected(
     found = await asyncio.gather(*(jobs.find(ctx.backend, job_id, caller) for job_id in ids))
     fit = [job.job_id for job in found if action in actions(job, caller).split()]
     if not fit:
-        why = "has finished" if action == "cancel" else "has all its answers, has not finished,"
-        raise ConflictError(f"No selected job can be {done}: each {why} or belongs to another user.")
+        raise ConflictError(f"No selected job can be {done}: each {_UNFIT[action]} or belongs to another user.")
     outcomes = await asyncio.gather(*(send(ctx, job_id, caller) for job_id in fit), return_exceptions=True)
     problems = [one for one in outcomes if isinstance(one, BaseException)]
     for problem in problems:

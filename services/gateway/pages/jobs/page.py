@@ -304,6 +304,14 @@ async def stop(request: Request) -> Response:
     return go_to(request, f"/jobs/{job_id}")
 
 
+async def delete(request: Request) -> Response:
+    """Deletes the job and shows History. 409 if it is not finished."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = scheduler_service_pb2.DeleteJobRequest(job_id=jobs.checked_id(request.path_params["job_id"]))
+    await ctx.backend.ask(ctx.backend.scheduler.DeleteJob, call, caller)
+    return go_to(request, "/jobs")
+
+
 async def retry(request: Request) -> Response:
     """Runs the missing items as the job's next attempt."""
     ctx, caller = context.of(request), context.identity(request)

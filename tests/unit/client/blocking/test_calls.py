@@ -29,9 +29,9 @@ def test_a_create_is_repeated_with_its_request_id_while_the_service_is_away(fake
     assert ids[0]
 
 
-@pytest.mark.parametrize("method", ["cancel", "retry", "redeliver"])
+@pytest.mark.parametrize("method", ["cancel", "retry", "delete", "redeliver"])
 def test_what_may_not_be_done_twice_is_not_repeated(fakes: Fakes, method: str) -> None:
-    rpc = {"cancel": "CancelJob", "retry": "RetryJob", "redeliver": "RedeliverWebhook"}[method]
+    rpc = {"cancel": "CancelJob", "retry": "RetryJob", "delete": "DeleteJob", "redeliver": "RedeliverWebhook"}[method]
     fakes.answers[rpc] = failing(1, None)
     with Client() as client, pytest.raises(UnreachableError):
         getattr(client, method)("x")

@@ -184,3 +184,13 @@ def test_the_version_is_told(capsys: Captured) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert (ended.value.code, capsys.readouterr().out) == (0, f"touchstone {__version__}\n")
+
+
+def test_a_deletion_that_nobody_confirms_is_refused(fakes: Fakes, capsys: Captured) -> None:
+    fakes.answers["GetJob"] = scheduler_service_pb2.GetJobResponse(job=job())
+    fakes.answers["DeleteJob"] = scheduler_service_pb2.DeleteJobResponse()
+    assert main(["delete", JOB]) == 2
+    assert capsys.readouterr().err == "touchstone: Deleting cannot be undone. Repeat the command with --yes.\n"
+    assert fakes.requests("DeleteJob") == []
+    assert main(["delete", JOB, "--yes"]) == 0
+    assert capsys.readouterr().out == f"{JOB} is deleted.\n"

@@ -17,7 +17,8 @@ from services.results.intake.writes import Mark
 from services.results.storage.database import Database
 from services.results.storage.job_files import JobFiles, is_whole
 from services.results.storage.migrations import open_file
-from tests.unit.results.backups.rebuilt import ITEMS, JOBS, NEVER, filled
+from tests.unit.results.backups.rebuilt import DONE, ITEMS, JOBS, NEVER, filled
+from tests.unit.results.builders import START, event, job
 
 
 def items_of(path: Path) -> list[tuple[object, ...]]:
@@ -65,6 +66,23 @@ async def test_a_missing_database_is_made_of_the_files_alone(tmp_path: Path) -> 
     rebuild(path, tmp_path / "jobs", tmp_path / "fresh.duckdb", lambda words: None)
     with duckdb.connect(str(tmp_path / "fresh.duckdb")) as connection:
         assert connection.execute("SELECT count(*) FROM items").fetchall() == [(JOBS * ITEMS,)]
+
+
+async def test_the_file_of_a_deleted_job_is_not_taken_and_goes(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    connection = open_file(path, tmp_path / "jobs")
+    gone = job("j1", state=DONE)
+    gone.deleted_at.FromDatetime(START)
+    writes.store_events(connection, [event("9-1", gone, "deleted")])
+    connection.execute("CHECKPOINT")
+    rebuild(path, tmp_path / "jobs", tmp_path / "fresh.duckdb", lambda words: None)
+    assert {job_id for job_id, *_ in items_of(tmp_path / "fresh.duckdb")} == {"j0", "j2", "j3"}
+    database = Database(connection)
+    files = JobFiles(database, tmp_path / "jobs", bus.Room())
+    files._look()
+    await files.bring_up_to_date(NEVER)
+    await database.close()
+    assert sorted(path.name[:2] for path in (tmp_path / "jobs").glob("*.parquet")) == ["j0", "j2", "j3"]
 
 
 @pytest.mark.parametrize("source", ["database", "files"])

@@ -8,15 +8,17 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from services.errors import NotFoundError
 from services.results.intake import writes
 from services.results.intake.writes import Mark
 from services.results.items import reads
 from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from services.results.storage.migrations import open_file
+from services.results.visibility import Visibility
 from tests.unit.results.builders import ANSWERED, CUT, ERROR, UNPARSED, answer, batch, event, job, plan, run, seal
 from tests.unit.results.intake.written import store, stored
-from touchstone.v1 import item_result_pb2, job_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
 
 CLASS_METRICS = """
     SELECT
@@ -194,3 +196,49 @@ def test_a_mark_is_kept_per_stream(connection: Connection) -> None:
     writes.write_mark(connection, Mark("RESULTS", "today", 2**40))
     assert writes.read_mark(connection, "RESULTS") == Mark("RESULTS", "today", 2**40)
     assert writes.read_mark(connection, "AUDIT").sequence == 0
+
+
+def _deleted(job_id: str = "j1", event_id: str = "999999999999") -> job_pb2.JobEvent:
+    gone = job(job_id, state=job_pb2.Job.STATE_COMPLETED)
+    gone.deleted_at.FromSeconds(1_800_000_000)
+    return event(event_id, gone, "deleted")
+
+
+def _rows(connection: Connection, job_id: str) -> dict[str, int]:
+    tables = ("jobs", "items", "seals", "metrics", "run_scores", "current_scores", "answer_texts")
+    counts = {}
+    for table in tables:
+        ((count,),) = connection.execute(f"SELECT count(*) FROM {table} WHERE job_id = '{job_id}'").fetchall()
+        counts[table] = count
+    return {table: count for table, count in counts.items() if count}
+
+
+def test_a_deleted_job_leaves_nothing_but_its_events_and_the_run_before_stands_again(connection: Connection) -> None:
+    for number, name in enumerate(("j0", "j1")):
+        run(connection, job(name, plan("t", 4), minute=number), right=4, minute=number)
+    chosen = "SELECT DISTINCT job_id, runs FROM current_scores WHERE newest = 1"
+    assert connection.execute(chosen).fetchall() == [("j1", 2)]
+    writes.store_events(connection, [_deleted()])
+    assert _rows(connection, "j1") == {}
+    assert connection.execute(chosen).fetchall() == [("j0", 1)]
+    with pytest.raises(NotFoundError, match="deleted by ann on 2027-01-15 at 08:00 UTC"):
+        job_reads.get_job(connection, "j1")
+    request = results_service_pb2.ListEventsRequest(job_id="j1")
+    for visible in (Visibility(), Visibility("ann")):
+        assert [e.action for e in job_reads.list_events(connection, request, visible).events][-1] == "deleted"
+    with pytest.raises(NotFoundError, match="not found"):
+        job_reads.list_events(connection, request, Visibility("bob"))
+
+
+def test_nothing_brings_a_deleted_job_back(connection: Connection) -> None:
+    whole = job("j1", plan("t", 4), state=job_pb2.Job.STATE_COMPLETED)
+    writes.store_events(connection, [event("000001", whole, "completed"), _deleted()])
+    writes.store_items(connection, [batch("j1", "t", [answer(0)]), batch("j2", "t", [answer(0)])])
+    writes.insert_items(connection, [batch("j1", "t", [answer(1)])])
+    writes.store_events(connection, [event("000001", whole, "completed"), event("1000000", whole, "retried")])
+    with pytest.raises(NotFoundError):
+        seal(connection, whole)
+    connection.rollback()
+    writes.store_events(connection, [_deleted()])
+    assert _rows(connection, "j1") == {}
+    assert connection.execute("SELECT job_id FROM items").fetchall() == [("j2",)]

@@ -228,3 +228,19 @@ async def test_messages_of_a_stream_that_lost_its_end_are_counted() -> None:
     await world.run_all(job_id)
     assert world.state(job_id) == "completed"
     await world.stop()
+
+
+async def test_a_deletion_that_the_trail_has_lost_is_told_again_and_is_no_loss_of_answers() -> None:
+    world = World()
+    job_id = await finished(world)
+    await world.desk.delete(ALICE, job_id)
+    world.results.have = {}
+    lost = world.store.events.pop()
+    await look(world)
+    assert world.store.events[-1] == lost
+    world.time += world.limits.keep_finished_s + 1
+    await world.start()
+    await world.look()
+    await world.stop()
+    assert job_id not in world.store.records
+    assert job_id not in world.registry.deleted

@@ -7,9 +7,16 @@ import asyncio
 import pytest
 
 from services import further_fields
-from services.errors import ConflictError, InvalidRequestError, LimitReachedError, PermissionDeniedError
+from services.errors import (
+    ConflictError,
+    InvalidRequestError,
+    LimitReachedError,
+    NotFoundError,
+    PermissionDeniedError,
+)
 from services.scheduler.jobs.job import Job, stamp
-from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, spec
+from services.scheduler.ports import LeadershipLostError
+from tests.unit.scheduler.fakes import ADMIN, ALICE, BOB, World, evaluator, spec
 from touchstone.v1 import job_pb2
 
 
@@ -136,3 +143,69 @@ async def test_a_waiting_job_says_about_when_it_starts(world: World) -> None:
     pending = world.desk.queue().pending
     assert [(job.job_id, job.progress.starts_in_s) for job in pending] == [(jobs[3], 40), (late, 40)]
     assert not world.desk.get(jobs[0]).progress.HasField("starts_in_s"), "it has started"
+
+
+async def test_only_a_finished_job_of_ones_own_is_deleted(world: World) -> None:
+    job = await world.create()
+    with pytest.raises(ConflictError, match="Cancel it first"):
+        await world.desk.delete(ALICE, job)
+    await world.desk.cancel(ALICE, job)
+    with pytest.raises(PermissionDeniedError):
+        await world.desk.delete(BOB, job)
+    await world.desk.delete(ADMIN, job)
+    with pytest.raises(NotFoundError):
+        world.desk.get(job)
+    event = world.store.events[-1]
+    assert (event.action, event.actor, event.job.HasField("deleted_at")) == ("deleted", "root", True)
+    for again in (world.desk.delete, world.desk.retry):
+        with pytest.raises(NotFoundError):
+            await again(ALICE, job)
+
+
+async def test_a_crash_while_a_job_is_deleted_leaves_it_whole_or_gone(world: World) -> None:
+    job = await world.create(request_id="once")
+    await world.desk.cancel(ALICE, job)
+    world.store.fenced = True
+    with pytest.raises(LeadershipLostError):
+        await world.desk.delete(ALICE, job)
+    world.store.fenced = False
+    world.lead()
+    world.scheduler.restore(world.store.jobs(), set(), 0)
+    assert world.state(job) == "cancelled"
+    await world.desk.delete(ALICE, job)
+    world.lead()
+    world.scheduler.restore(world.store.jobs(), set(), 0)
+    # The results service may not have read the event yet.
+    world.results.old[job] = world.registry.deleted[job].message
+    assert world.desk.list("") == []
+    for call in (world.desk.delete(ALICE, job), world.desk.retry(ALICE, job), world.desk.require_visible(ALICE, job)):
+        with pytest.raises(NotFoundError):
+            await call
+    world.fleet.hear(evaluator(), world.time)
+    with pytest.raises(ConflictError, match="was deleted"):
+        await world.create(request_id="once")
+
+
+async def test_a_job_that_only_the_results_service_knows_is_deleted(world: World) -> None:
+    job = job_pb2.Job(job_id="old", owner="alice", state=job_pb2.Job.STATE_COMPLETED, attempt=1)
+    world.results.old["old"] = job
+
+    deleting = asyncio.create_task(world.desk.delete(ALICE, "old"))
+    await world.settle()
+    assert world.store.events[-1].action == "deleted"
+    assert not deleting.done(), "the results service still lists it"
+    del world.results.old["old"]
+    await deleting
+    with pytest.raises(NotFoundError):
+        await world.desk.retry(ALICE, "old")
+
+
+async def test_a_job_whose_answers_a_live_one_takes_is_not_deleted(world: World) -> None:
+    source = await world.create()
+    await world.desk.cancel(ALICE, source)
+    taker = await world.create()
+    world.registry.jobs[taker].message.spec.reuse.job_id = source
+    with pytest.raises(ConflictError, match=taker):
+        await world.desk.delete(ALICE, source)
+    await world.desk.cancel(ALICE, taker)
+    await world.desk.delete(ALICE, source)

@@ -2,7 +2,10 @@
 SELECT event
 FROM events
 WHERE ($job_id = '' OR job_id = $job_id)
-  AND ($visible_owner = '' OR job_id IN (SELECT job_id FROM jobs WHERE owner = $visible_owner))
+  AND ($visible_owner = '' OR job_id IN (
+      SELECT job_id FROM jobs WHERE owner = $visible_owner
+      UNION ALL SELECT job_id FROM deleted_jobs WHERE owner = $visible_owner
+  ))
   AND (length(event_id), event_id) > (length($after), $after)
 ORDER BY length(event_id), event_id
 LIMIT $size
