@@ -27,6 +27,8 @@ LINGER_S = 0.25
 _MOST_RESULT_BYTES = 1_000_000
 """NATS refuses messages above 1 MB, however often they are sent."""
 
+_LONG_CHARACTERS = 256
+
 Store = Callable[[list[item_result_pb2.ItemResult], bool], Awaitable[None]]
 """Stores results; the flag marks the unit's last message. Returns after JetStream has them."""
 
@@ -127,6 +129,7 @@ class Packer:
                 items=items,
                 evaluator=evaluator,
             )
+            share_parameters(batch)
 
             # Sent again after a lost acknowledgement, it must not pay and count its answers twice.
             name = uuid.uuid4().hex
@@ -221,3 +224,16 @@ class Packer:
         self._taken.set()
         self._since = time.monotonic()
         return taken
+
+
+def share_parameters(batch: item_result_pb2.ItemResultBatch) -> None:
+    """Moves the items' long parameters to the batch, each text once: the tools of a dataset's rows are mostly the
+    same, and take more bytes than everything else in a result."""
+    places: dict[str, int] = {}
+    for result in batch.items:
+        text = result.parameters
+        if len(text) >= _LONG_CHARACTERS:
+            result.shared_parameters = places.setdefault(text, len(places) + 1)
+            result.ClearField("parameters")
+    if places:
+        batch.parameters.extend(places)

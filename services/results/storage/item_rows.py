@@ -71,6 +71,7 @@ _BATCH_FIELDS = ("job_id", "task", "attempt", "unit", "evaluator")
 _OWN = {
     *(*_BATCH_FIELDS, *_STATISTICS, "other_statistics"),
     *("input_tokens", "output_tokens", "continuations", "identity", "cost_usd", "tool_calls", "logprobs"),
+    "parameters",
 }
 _PLAIN_FIELDS = tuple(name for name in SCHEMA.names if name not in _OWN)
 
@@ -110,6 +111,10 @@ CALLS_BY_VALUE = """(
 """SQL: a text that is the same for the same calls, whatever the order of names and the white space of their arguments;
 NULL without any."""
 
+# Made once: `json.dumps` with options makes an encoder for each value.
+_written = json.JSONEncoder(ensure_ascii=False).encode
+_sorted = json.JSONEncoder(sort_keys=True).encode
+
 _Pair = tuple[item_result_pb2.ItemResultBatch, item_result_pb2.ItemResult]
 
 
@@ -138,13 +143,10 @@ def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
     columns["input_tokens"] = [None if result.input_untold else result.input_tokens for result in results]
     columns["output_tokens"] = [None if result.output_untold else result.output_tokens for result in results]
     columns["tool_calls"] = [
-        json.dumps(chat.calls(result.tool_calls), ensure_ascii=False) if result.tool_calls else None
-        for result in results
+        _written(chat.calls(result.tool_calls)) if result.tool_calls else None for result in results
     ]
-    columns["logprobs"] = [
-        json.dumps(chat.logprobs(result.logprobs), ensure_ascii=False) if result.logprobs else None
-        for result in results
-    ]
+    columns["logprobs"] = [_written(chat.logprobs(result.logprobs)) if result.logprobs else None for result in results]
+    columns["parameters"] = [_parameters(batch, result) for batch, result in kept.values()]
     for name in _BATCH_FIELDS:
         columns[name] = [getattr(batch, name) for batch, _ in kept.values()]
     for name in _PLAIN_FIELDS:
@@ -154,6 +156,11 @@ def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
         [a if isinstance(a, pa.Array) else pa.array(a, f.type) for a, f in zip(arrays, SCHEMA, strict=True)],
         schema=SCHEMA,
     )
+
+
+def _parameters(batch: item_result_pb2.ItemResultBatch, result: item_result_pb2.ItemResult) -> str:
+    place = result.shared_parameters
+    return batch.parameters[place - 1] if 0 < place <= len(batch.parameters) else result.parameters
 
 
 def _replaces(attempt: int, new: item_result_pb2.ItemResult, old_attempt: int, old: item_result_pb2.ItemResult) -> bool:
@@ -174,7 +181,7 @@ def _statistics(results: Sequence[item_result_pb2.ItemResult]) -> dict[str, Any]
         finite = {name: number for name, number in left.items() if isfinite(number)} if left else left
         # An answer without statistics counts in no metric. One whose numbers are all invalid counts as 0 in each.
         marked = not finite and result.statistics and all(columns[name][-1] is None for name in _STATISTICS)
-        others.append(json.dumps(finite, sort_keys=True) if finite or marked else None)
+        others.append(_sorted(finite) if finite or marked else None)
     columns["other_statistics"] = others
     return columns
 
@@ -199,6 +206,7 @@ def stored_item(values: Sequence[Any], score: float | None = None) -> results_se
     row = dict(zip(SCHEMA.names, values, strict=True))
     result = item_result_pb2.ItemResult(
         **{name: row[name] for name in _PLAIN_FIELDS},
+        parameters=row["parameters"],
         continuations=[item_result_pb2.Continuation(**c) for c in row["continuations"] or ()],
         identity=row["identity"].hex if row["identity"] is not None else "",
         cost_usd=numbers.answer_usd(row["cost_usd"]),

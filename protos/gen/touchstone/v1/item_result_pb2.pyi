@@ -26,7 +26,7 @@ OUTCOME_INPUT_TRUNCATED: Outcome
 OUTCOME_INFRASTRUCTURE_ERROR: Outcome
 
 class ItemResult(_message.Message):
-    __slots__ = ("item", "repeat", "item_hash", "prompt_hash", "prompt", "response", "reasoning", "outcome", "prediction", "reference", "statistics", "group", "custom_id", "extraction", "latency_ms", "input_tokens", "output_tokens", "finish_reason", "calls", "error", "scorer_version", "served_model", "position", "continuations", "ttft_ms", "reused", "parameters", "identity", "cost_usd", "reasoning_tokens", "metadata", "messages", "source_job", "input_untold", "output_untold", "tool_calls", "logprobs")
+    __slots__ = ("item", "repeat", "item_hash", "prompt_hash", "prompt", "response", "reasoning", "outcome", "prediction", "reference", "statistics", "group", "custom_id", "extraction", "latency_ms", "input_tokens", "output_tokens", "finish_reason", "calls", "error", "scorer_version", "served_model", "position", "continuations", "ttft_ms", "reused", "parameters", "identity", "cost_usd", "reasoning_tokens", "metadata", "messages", "source_job", "input_untold", "output_untold", "tool_calls", "logprobs", "shared_parameters")
     class StatisticsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +71,7 @@ class ItemResult(_message.Message):
     OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
     LOGPROBS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     item: int
     repeat: int
     item_hash: str
@@ -108,7 +109,8 @@ class ItemResult(_message.Message):
     output_untold: bool
     tool_calls: _containers.RepeatedCompositeFieldContainer[_content_pb2.ToolCall]
     logprobs: _containers.RepeatedCompositeFieldContainer[_content_pb2.TokenLogprob]
-    def __init__(self, item: _Optional[int] = ..., repeat: _Optional[int] = ..., item_hash: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., reasoning: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., prediction: _Optional[str] = ..., reference: _Optional[str] = ..., statistics: _Optional[_Mapping[str, float]] = ..., group: _Optional[str] = ..., custom_id: _Optional[str] = ..., extraction: _Optional[str] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., finish_reason: _Optional[str] = ..., calls: _Optional[int] = ..., error: _Optional[str] = ..., scorer_version: _Optional[str] = ..., served_model: _Optional[str] = ..., position: _Optional[int] = ..., continuations: _Optional[_Iterable[_Union[Continuation, _Mapping]]] = ..., ttft_ms: _Optional[float] = ..., reused: _Optional[bool] = ..., parameters: _Optional[str] = ..., identity: _Optional[str] = ..., cost_usd: _Optional[float] = ..., reasoning_tokens: _Optional[int] = ..., metadata: _Optional[str] = ..., messages: _Optional[str] = ..., source_job: _Optional[str] = ..., input_untold: _Optional[bool] = ..., output_untold: _Optional[bool] = ..., tool_calls: _Optional[_Iterable[_Union[_content_pb2.ToolCall, _Mapping]]] = ..., logprobs: _Optional[_Iterable[_Union[_content_pb2.TokenLogprob, _Mapping]]] = ...) -> None: ...
+    shared_parameters: int
+    def __init__(self, item: _Optional[int] = ..., repeat: _Optional[int] = ..., item_hash: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., prompt: _Optional[str] = ..., response: _Optional[str] = ..., reasoning: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., prediction: _Optional[str] = ..., reference: _Optional[str] = ..., statistics: _Optional[_Mapping[str, float]] = ..., group: _Optional[str] = ..., custom_id: _Optional[str] = ..., extraction: _Optional[str] = ..., latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., finish_reason: _Optional[str] = ..., calls: _Optional[int] = ..., error: _Optional[str] = ..., scorer_version: _Optional[str] = ..., served_model: _Optional[str] = ..., position: _Optional[int] = ..., continuations: _Optional[_Iterable[_Union[Continuation, _Mapping]]] = ..., ttft_ms: _Optional[float] = ..., reused: _Optional[bool] = ..., parameters: _Optional[str] = ..., identity: _Optional[str] = ..., cost_usd: _Optional[float] = ..., reasoning_tokens: _Optional[int] = ..., metadata: _Optional[str] = ..., messages: _Optional[str] = ..., source_job: _Optional[str] = ..., input_untold: _Optional[bool] = ..., output_untold: _Optional[bool] = ..., tool_calls: _Optional[_Iterable[_Union[_content_pb2.ToolCall, _Mapping]]] = ..., logprobs: _Optional[_Iterable[_Union[_content_pb2.TokenLogprob, _Mapping]]] = ..., shared_parameters: _Optional[int] = ...) -> None: ...
 
 class Continuation(_message.Message):
     __slots__ = ("text", "loglikelihood", "tokens", "greedy")
@@ -123,17 +125,19 @@ class Continuation(_message.Message):
     def __init__(self, text: _Optional[str] = ..., loglikelihood: _Optional[float] = ..., tokens: _Optional[int] = ..., greedy: _Optional[bool] = ...) -> None: ...
 
 class ItemResultBatch(_message.Message):
-    __slots__ = ("job_id", "attempt", "unit", "task", "items", "evaluator")
+    __slots__ = ("job_id", "attempt", "unit", "task", "items", "evaluator", "parameters")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     EVALUATOR_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     attempt: int
     unit: int
     task: str
     items: _containers.RepeatedCompositeFieldContainer[ItemResult]
     evaluator: str
-    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., unit: _Optional[int] = ..., task: _Optional[str] = ..., items: _Optional[_Iterable[_Union[ItemResult, _Mapping]]] = ..., evaluator: _Optional[str] = ...) -> None: ...
+    parameters: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., unit: _Optional[int] = ..., task: _Optional[str] = ..., items: _Optional[_Iterable[_Union[ItemResult, _Mapping]]] = ..., evaluator: _Optional[str] = ..., parameters: _Optional[_Iterable[str]] = ...) -> None: ...

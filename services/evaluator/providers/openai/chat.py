@@ -27,7 +27,7 @@ from services.evaluator.providers.openai.relay import Relay, Relayed
 from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol import capabilities, failures, usage
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
-from services.evaluator.providers.protocol.sampling import Preparations, extra
+from services.evaluator.providers.protocol.sampling import Beside, Preparations, extra
 from services.evaluator.providers.protocol.transport import Reply, Transport
 from touchstone.v1 import endpoint_pb2
 
@@ -77,22 +77,18 @@ class OpenAIProvider:
         return Listing(self._remember(found), _PRODUCTS.get(self._owner, ""))
 
     async def generate(self, request: Request) -> Response:
-        body, parameters = await self.written(request)
+        own, beside = await self._parts(request)
         wire = self._wire
         if request.stream:
-            reply = await self._http.stream(wire.path, body, wire.fold(), request.heard)
+            reply = await self._http.stream(wire.path, own, wire.fold(), request.heard, beside.encoded)
         else:
-            reply = await self._http.post(wire.path, body)
-        return self.read(reply, request.model, parameters, request.prices)
+            reply = await self._http.post(wire.path, own, beside.encoded)
+        return self.read(reply, request.model, beside.json, request.prices)
 
     async def written(self, request: Request) -> tuple[dict[str, Any], str]:
         """The body of a request, and the part of it that is recorded. Raises ProviderError."""
-        model = request.model
-        failures.require_key(self._endpoint)
-        await self._refuse_larger(model)
-        beside = await self._preparations.of(request)
-        messages = self._wire.messages(request.item.messages)
-        return {"model": model, self._wire.prompt: messages, **beside.fields}, beside.json
+        own, beside = await self._parts(request)
+        return {**own, **beside.fields}, beside.json
 
     def read(self, reply: Reply, model: str, parameters: str, of_job: endpoint_pb2.Prices | None = None) -> Response:
         """The answer, at the job's prices. Raises ProviderError."""
@@ -100,6 +96,13 @@ class OpenAIProvider:
             return errors.refusal(self._endpoint, reply, model, parameters, self._wire.path)
         response = self._wire.response(self._endpoint, reply)
         return replace(response, parameters=parameters, cost_usd=self._cost(model, response, of_job))
+
+    async def _parts(self, request: Request) -> tuple[dict[str, Any], Beside]:
+        """The members of the body that are the request's own, and those that it shares. Raises ProviderError."""
+        failures.require_key(self._endpoint)
+        await self._refuse_larger(request.model)
+        beside = await self._preparations.of(request)
+        return {"model": request.model, self._wire.prompt: self._wire.messages(request.item.messages)}, beside
 
     async def relay(self, relay: Relay) -> Relayed:
         """A request as its sender wrote it, under the endpoint's key."""

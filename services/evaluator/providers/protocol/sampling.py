@@ -9,6 +9,7 @@ from typing import Any
 
 from services import further_fields
 from services.evaluator.providers.protocol.provider import ProviderError, Request
+from services.evaluator.providers.protocol.transport import encoded
 from touchstone.v1 import job_pb2
 
 _MOST_PREPARED = 256
@@ -30,11 +31,13 @@ def extra(sampling: job_pb2.Sampling, written: Collection[str]) -> dict[str, Any
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a request carries apart from model and prompt: its `fields`, and the same as JSON. Shared between
+    """What a request carries apart from model and prompt: its `fields`, the same as JSON that is recorded, and as
+    members of a body that are already encoded, as tools take longer to encode than a prompt. Shared between
     requests."""
 
     fields: Mapping[str, Any]
     json: str
+    encoded: bytes
 
 
 class Preparations:
@@ -60,7 +63,7 @@ class Preparations:
         made = self._made.get(key)
         if made is None:
             fields = await self._make(request)
-            made = Beside(fields, recorded(fields))
+            made = Beside(fields, recorded(fields), encoded(fields))
             if len(self._made) >= _MOST_PREPARED:
                 self.forget()
             self._made[key] = made

@@ -28,6 +28,8 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 # On the wire: an event carries some 300 bytes around a token of 4. The kept part has the bound of a whole answer.
 MAX_STREAM_BYTES = 64 * 1024 * 1024
 AGAIN = "Check its log or status page, then retry."
+# Made once: `json.dumps` with options makes an encoder for each value.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _STREAMS = ("text/event-stream", "application/x-ndjson")
 # Shorter than the 5 s after which uvicorn (vLLM, litellm) closes an idle connection: a POST on a closed one fails.
 _KEEP_ALIVE_S = 4.0
@@ -153,10 +155,13 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(CONNECT_S, timeout_s))
         return await self._call("GET", path, None, timeout)
 
-    async def post(self, path: str, body: Mapping[str, Any], *, timeout_s: float | None = None) -> Reply:
-        """Raises ProviderError. Cancelling closes the connection at once."""
+    async def post(
+        self, path: str, body: Mapping[str, Any], shared: bytes = b"", *, timeout_s: float | None = None
+    ) -> Reply:
+        """`shared` are further members of the body, as `encoded` gives them. Raises ProviderError. Cancelling closes
+        the connection at once."""
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S) if timeout_s else self._timeout
-        return await self._call("POST", path, _written(body), timeout)
+        return await self._call("POST", path, _written(body, shared), timeout)
 
     async def send(self, path: str, data: bytes, content_type: str, *, timeout_s: float) -> Reply:
         """Posts bytes as they are. Raises ProviderError."""
@@ -175,13 +180,14 @@ class Transport:
         body: Mapping[str, Any],
         fold: Fold,
         heard: Heard | None = None,
+        shared: bytes = b"",
     ) -> Reply:
         """A streamed answer as one reply: its `body` is what `fold` makes of the events; `ttft_ms` is the time of the
         first event with a token. `heard` also gets each event. An answer that is not a stream is read as by `post`.
 
         Raises ProviderError, also when the stream breaks off.
         """
-        return await self._call("POST", path, _written(body), self._timeout, _Stream(fold, heard))
+        return await self._call("POST", path, _written(body, shared), self._timeout, _Stream(fold, heard))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -343,8 +349,14 @@ def _seconds(retry_after: str) -> float:
     return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
 
 
-def _written(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+def encoded(members: Mapping[str, Any]) -> bytes:
+    """JSON of members that many bodies share, without the braces."""
+    return _encode(members)[1:-1].encode("utf-8", "replace")
+
+
+def _written(body: Mapping[str, Any], shared: bytes) -> bytes:
+    own = _encode(body).encode("utf-8", "replace")
+    return b"%b,%b}" % (own[:-1], shared) if shared else own
 
 
 # The first row that fits counts, so narrower kinds are above wider ones. The flag: the whole endpoint is away.

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from services.evaluator.units import packer as packing
-from services.evaluator.units.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, Packer
+from services.evaluator.units.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, Packer, share_parameters
 from services.evaluator.units.units_in_hand import FaultError
 from touchstone.v1 import item_result_pb2
 
@@ -84,3 +84,23 @@ async def test_a_flush_stores_what_waits_without_ending_the_unit() -> None:
     packer.add(of_size(1))
     await packer.flush()
     assert [(count, done) for count, done, _ in shelf.messages] == [(1, False)]
+
+
+def test_long_parameters_travel_once_for_all_items_of_a_message() -> None:
+    tools, others = '{"tools":["' + "x" * 300 + '"]}', '{"tools":["' + "y" * 300 + '"]}'
+    texts = [tools, '{"temperature":0.0}', tools, others, ""]
+    items = [item_result_pb2.ItemResult(item=place, parameters=text) for place, text in enumerate(texts)]
+    batch = item_result_pb2.ItemResultBatch(items=items)
+    share_parameters(batch)
+    assert list(batch.parameters) == [tools, others]
+    assert [(one.shared_parameters, one.parameters) for one in batch.items] == [
+        (1, ""),
+        (0, '{"temperature":0.0}'),
+        (1, ""),
+        (2, ""),
+        (0, ""),
+    ]
+    plain = item_result_pb2.ItemResultBatch(items=items[1:2])
+    before = plain.SerializeToString()
+    share_parameters(plain)
+    assert plain.SerializeToString() == before

@@ -242,3 +242,16 @@ def test_nothing_brings_a_deleted_job_back(connection: Connection) -> None:
     writes.store_events(connection, [_deleted()])
     assert _rows(connection, "j1") == {}
     assert connection.execute("SELECT job_id FROM items").fetchall() == [("j2",)]
+
+
+def test_parameters_that_a_message_holds_once_are_stored_with_each_item(connection: Connection) -> None:
+    """A message of an earlier version has them in each item. A place that the message lacks leaves them empty."""
+    made = batch("j", "t", [answer(number) for number in range(4)])
+    made.parameters.append('{"tools":[]}')
+    for item, place in zip(made.items, (1, 0, 1, 7), strict=True):
+        item.shared_parameters = place
+    made.items[1].parameters = '{"seed":1}'
+    made.items[3].parameters = ""
+    writes.insert_items(connection, [made])
+    found = connection.execute("SELECT parameters FROM items ORDER BY item").fetchall()
+    assert [text for (text,) in found] == ['{"tools":[]}', '{"seed":1}', '{"tools":[]}', ""]
