@@ -14,6 +14,7 @@ MOST_AT_ONCE = 100
 """The most jobs of one request: their records fit into one atomic write."""
 RUN_NAME = "^[A-Za-z0-9._-]{1,100}$"
 """The pattern of a recorded run's name."""
+RUN_HEADER = "X-Touchstone-Run"
 BUDGET_HEADER = "X-Touchstone-Budget-USD"
 """Of a recorded call: what the calls of its run may cost together."""
 FINISHED = frozenset({job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED})

@@ -18,7 +18,7 @@ from typing import Any, cast
 from services import further_fields
 from services.bus import Bus, Outbox
 from services.evaluator.calls import chat_form, responses_form
-from services.evaluator.calls.meter import Meter, as_row, most_usd
+from services.evaluator.calls.meter import Meter, RunModels, as_row, most_usd
 from services.evaluator.calls.refusals import (
     RefusedCallError,
     busy,
@@ -87,12 +87,13 @@ class CallMaker:
         self._budgets = budgets
         self._endpoint = worker.endpoint
         self._evaluator = evaluator
+        self._models = RunModels()
         self._has_responses = True
         self._ending: set[asyncio.Task[None]] = set()
 
     async def make(self, call: Call, body: bytes, outbox: Outbox) -> None:
         """Makes the call once, and puts its answer, or why there is none, into the outbox."""
-        meter = Meter(self._bus, call, self._evaluator, self._budgets)
+        meter = Meter(self._bus, call, self._evaluator, self._budgets, self._models)
         # What is recorded is stored before its answer is whole.
         outbox.holds_last = bool(call.run)
         asked: dict[str, Any] = json.loads(body)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -25,14 +26,18 @@ from services.evaluator.planning.budget import MostCost, dollars
 from services.evaluator.stored.responses import BudgetStore
 from services.evaluator.storing import TRANSIENT, until_stored
 from services.words import refusals
-from services.words.jobs import BUDGET_HEADER
+from services.words.jobs import BUDGET_HEADER, MOST_AT_ONCE, RUN_HEADER
 from touchstone.v1.call_pb2 import Call, CallText, RecordedCall
 from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.endpoint_pb2 import Endpoint as PublicEndpoint
 from touchstone.v1.endpoint_pb2 import Prices
 from touchstone.v1.job_pb2 import JobSpec
+from touchstone.v1.results_service_pb2 import AdmitCallResponse
 
 _BEGIN_S = 5.0
+_MODEL_KNOWN_S = 60.0
+"""A run may be closed, and another one opened under its name."""
+_MOST_NOTED = 10_000
 _MOST_ERROR = 1000
 _TEXT_BYTES = 512 * 1024
 """Of a message on USAGE."""
@@ -41,13 +46,32 @@ _REQUEST_BYTES = 2_000_000
 """Less than a line of an upload may have."""
 
 
+class RunModels:
+    """Models that recorded runs had a moment ago, so that the results service is not asked at each of their calls."""
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[str, str, str], float] = {}
+
+    def is_new(self, call: Call) -> bool:
+        noted = self._noted.get((call.owner, call.run, call.model))
+        return noted is None or noted < time.monotonic() - _MODEL_KNOWN_S
+
+    def note(self, call: Call) -> None:
+        if len(self._noted) >= _MOST_NOTED:
+            self._noted.clear()
+        self._noted[call.owner, call.run, call.model] = time.monotonic()
+
+
 class Meter:
     """Of one call."""
 
-    def __init__(self, bus: Bus, call: Call, evaluator: str, budgets: BudgetStore | None) -> None:
+    def __init__(
+        self, bus: Bus, call: Call, evaluator: str, budgets: BudgetStore | None, models: RunModels | None = None
+    ) -> None:
         self._bus = bus
         self._call = call
         self._budgets = budgets
+        self._models = models or RunModels()
         self._most_usd = 0.0
         self._call.evaluator = evaluator
         self._call.started_at.GetCurrentTime()
@@ -82,6 +106,11 @@ class Meter:
             ) from error
         if self._call.budget_usd:
             await self._admitted(position)
+        elif self._recorded is not None and self._budgets is not None and self._models.is_new(self._call):
+            # While the store is away, the call is made: the limit only saves calls of a run that cannot be closed.
+            with suppress(TouchstoneError):
+                self._require_room(await self._budgets.admits(self._call.call_id, position))
+                self._models.note(self._call)
 
     async def _admitted(self, position: int) -> None:
         call, admitted = self._call, False
@@ -93,6 +122,8 @@ class Meter:
                     "TOUCHSTONE_RESULTS where it runs.",
                 )
             answer = await self._budgets.admits(call.call_id, position)
+            if answer.admitted:
+                self._require_room(answer)
             admitted = answer.admitted
         except TouchstoneError as error:
             raise RefusedCallError(
@@ -113,6 +144,17 @@ class Meter:
                 kind=_OVER_BUDGET,
                 code=_OVER_BUDGET,
             )
+
+    def _require_room(self, answer: AdmitCallResponse) -> None:
+        """Raises RefusedCallError for a model that is one too many for the call's run, which could not be closed."""
+        if answer.other_models < MOST_AT_ONCE:
+            return
+        self._recorded = None
+        raise wrong(
+            f"The recorded run {self._call.run} has calls of {MOST_AT_ONCE} models already, the most that a run can "
+            f"have. Close it, or record the calls of {self._call.model} under another name.",
+            RUN_HEADER,
+        )
 
     def took(self, response: Response) -> None:
         """Notes what the answer took, whatever becomes of it on its way to the client."""

@@ -35,12 +35,11 @@ from services.gateway.openai.errors import error_body
 from services.gateway.reads.catalogue import place_of
 from services.words.fields import decimal
 from services.words.job_options import ALL
-from services.words.jobs import BUDGET_HEADER, run_name_problem
+from services.words.jobs import BUDGET_HEADER, RUN_HEADER, run_name_problem
 from touchstone.v1.call_pb2 import Call as MadeCall
 
 T = TypeVar("T")
 
-RUN_HEADER = "X-Touchstone-Run"
 _EVENTS = "text/event-stream"
 _MOST_NAME = 400
 

@@ -42,11 +42,37 @@ def admitted(connection: Connection, call_id: str) -> pb.AdmitCallResponse:
     """Whether the budget allows a call, which was decided when its beginning was stored. Raises NotFoundError for one
     that is not stored."""
     row = first_row(
-        connection, "SELECT call, held_usd IS NOT NULL FROM recorded_calls WHERE call_id = $id", {"id": call_id}
+        connection,
+        "SELECT call, held_usd IS NOT NULL, position FROM recorded_calls WHERE call_id = $id",
+        {"id": call_id},
     )
     if row is None:
         raise NotFoundError(f"Call {call_id} not found.")
-    return pb.AdmitCallResponse(admitted=row[1], cost_usd=_cost(connection, Call.FromString(row[0])))
+    call = Call.FromString(row[0])
+    return pb.AdmitCallResponse(
+        admitted=row[1], cost_usd=_cost(connection, call), other_models=_other_models(connection, call, row[2])
+    )
+
+
+def _other_models(connection: Connection, call: Call, position: int) -> int:
+    """As in AdmitCallResponse. Calls under way count if they began before this one, so that of two new models that are
+    called at once the first one is admitted."""
+    ((found, known),) = connection.execute(
+        "SELECT count(DISTINCT (model, endpoint)), coalesce(bool_or(model = $model AND endpoint = $endpoint), false) "
+        "FROM recorded_calls LEFT JOIN recorded_runs USING (run_id) WHERE recorded_calls.owner = $owner "
+        "AND recorded_calls.name = $name AND closed_at IS NULL AND call_id <> $call_id "
+        "AND (run_id <> '' OR (position < $position AND held_usd IS NOT NULL AND began_at > $since))",
+        {
+            "model": call.model,
+            "endpoint": call.endpoint,
+            "owner": call.owner,
+            "name": call.run,
+            "call_id": call.call_id,
+            "position": position,
+            "since": _now() - _LONGEST_CALL,
+        },
+    ).fetchall()
+    return 0 if known else int(found)
 
 
 def error_of(call: Call, recorded: RecordedCall) -> str:

@@ -774,12 +774,14 @@ class AdmitCallRequest(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., usage_sequence: _Optional[int] = ...) -> None: ...
 
 class AdmitCallResponse(_message.Message):
-    __slots__ = ("admitted", "cost_usd")
+    __slots__ = ("admitted", "cost_usd", "other_models")
     ADMITTED_FIELD_NUMBER: _ClassVar[int]
     COST_USD_FIELD_NUMBER: _ClassVar[int]
+    OTHER_MODELS_FIELD_NUMBER: _ClassVar[int]
     admitted: bool
     cost_usd: float
-    def __init__(self, admitted: _Optional[bool] = ..., cost_usd: _Optional[float] = ...) -> None: ...
+    other_models: int
+    def __init__(self, admitted: _Optional[bool] = ..., cost_usd: _Optional[float] = ..., other_models: _Optional[int] = ...) -> None: ...
 
 class GetImportRequest(_message.Message):
     __slots__ = ("import_id", "task", "after", "with_rows")

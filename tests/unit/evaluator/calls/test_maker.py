@@ -127,9 +127,12 @@ class World:
         api: Call.Api = Call.API_CHAT,
         model: str = "m",
         budget_usd: float = 0.0,
+        run: str = "",
         **body: Any,
     ) -> Any:
-        made = Call(call_id="1", owner="ann", endpoint="local", model=model, api=api, stream=body.get("stream", False))
+        made = Call(
+            call_id="1", owner="ann", endpoint="local", model=model, api=api, stream=body.get("stream", False), run=run
+        )
         if budget_usd:
             made.budget_usd, made.run = budget_usd, "support"
         return self.maker.make(made, json.dumps({"model": model, **body}).encode(), outbox)
@@ -393,6 +396,24 @@ async def test_a_call_that_its_budget_does_not_allow_is_not_made_and_not_recorde
     assert (status, provider.sent) == (503, None)
     assert "budget cannot be checked" in body["error"]["message"]
     assert world.usage.ends[-1].reserved_usd == 0
+
+
+async def test_the_first_call_of_a_model_too_many_for_its_run_is_not_made() -> None:
+    provider = Asked()
+    world = World(provider)
+    world.store.answer = AdmitCallResponse(admitted=True, other_models=100)
+    for more in ({"run": "support"}, {"budget_usd": 5.0, "max_tokens": 9}):
+        status, body = await world.answer(**more)
+        assert (status, body["error"]["param"], provider.sent) == (400, "X-Touchstone-Run", None)
+        assert "The recorded run support has calls of 100 models already" in body["error"]["message"]
+        assert (world.usage.ends[-1].texts, world.usage.ends[-1].reserved_usd) == (0, 0)
+    world.store.answer = AdmitCallResponse(admitted=True, other_models=99)
+    asked = len(world.store.asked)
+    for _ in range(3):
+        assert (await world.answer(run="support"))[0] == 200
+    assert len(world.store.asked) == asked + 1, "a model that the run has is not asked about again"
+    world.store.answer = None
+    assert (await world.answer(model="another", run="support"))[0] == 200, "a store that is away holds up no call"
 
 
 @pytest.mark.parametrize(

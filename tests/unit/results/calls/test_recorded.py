@@ -216,6 +216,22 @@ def test_the_order_of_the_stream_decides_what_a_budget_allows(
     assert connection.execute(stored).fetchall() == decided
 
 
+def test_the_models_of_a_run_are_counted_in_the_order_of_the_stream(connection: Connection, stream: Stream) -> None:
+    def others(call: Call) -> int:
+        return recorded.admitted(connection, call.call_id).other_models
+
+    first = stream.begin(1, model="a")
+    second = stream.begin(2, model="b")
+    assert [others(call) for call in (first, second)] == [0, 1]
+    stream.call(2, model="b")
+    assert others(stream.begin(3, model="b")) == 0, "the run has this model"
+    assert others(stream.begin(4, model="b", endpoint="other")) == 2
+    assert others(stream.begin(5, model="c", run="another")) == 0
+    stream.end(recorded.newest(connection, "ann", "support"))
+    stream.call(6, model="z")
+    assert others(stream.begin(7, model="c")) == 4, "those under way come into the next run"
+
+
 def test_a_lost_call_counts_until_its_run_ends(connection: Connection, stream: Stream) -> None:
     stream.call(1, cost_usd=0.1)
     lost = made(2, Call.OUTCOME_UNSPECIFIED, budget_usd=1.0, reserved_usd=0.5)
