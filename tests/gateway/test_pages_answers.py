@@ -324,7 +324,12 @@ async def test_ticked_runs_come_to_one_address_side_by_side(gateway: Running) ->
     file = f"/api/v1/benchmarking/results/{one.job_id}/export?kind=preferences&format=json"
     exported = await gateway.client.get(file)
     assert [(row["item"], row["blind"]) for row in exported.json()] == [(18, True)]
-    await page(gateway, f"/side-by-side?jobs={ids}&filter=only_right&only=B&diff=0")
+    assert "Score of the run" not in await page(gateway, f"/side-by-side?jobs={ids}")
+    text = await page(gateway, f"/side-by-side?jobs={ids}&filter=only_right&only=B&diff=0")
+    own = gateway.world.results[two.job_id].suite_score
+    assert "Score of these rows" in text
+    assert "Score of the run" in text
+    assert f'<td class="num whole">{100 * own.mean:.1f}<small>' in text
     asked = [one for one in gateway.world.asked if isinstance(one, _LISTING)][-1]
     assert (asked.filter, asked.only_job_id, asked.with_diffs) == (_LISTING.FILTER_ONLY_RIGHT, two.job_id, False)
 

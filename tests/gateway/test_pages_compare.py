@@ -90,13 +90,29 @@ async def test_a_job_is_compared_with_its_previous_run(gateway: Running) -> None
     assert "first completed run" in await page(gateway, f"/compare?jobs={first}&against=previous", 404)
     assert "first completed run" in await page(gateway, f"/compare?jobs={other}&against=previous", 404)
     assert f'href="/compare?jobs={second}&against=previous"' in await page(gateway, f"/jobs/{second}")
+    for alone in (first, other):
+        assert "against=previous" not in await page(gateway, f"/jobs/{alone}"), "it is offered where there is one"
+
+
+async def test_rows_side_by_side_say_how_each_run_compares(gateway: Running) -> None:
+    ids = finished(gateway.world, "alpha", "beta", "gamma")
+    text = await page(gateway, f"/side-by-side/verdict?jobs={ids[0]},{ids[1]}")
+    assert text.count('<p class="headline">') == 1
+    assert "gamma" not in text
+    text = await page(gateway, f"/side-by-side/verdict?jobs={','.join(ids)}")
+    sentences = [part.partition("</p>")[0] for part in text.split('<p class="headline">')[1:]]
+    assert [one.count("<b>alpha</b>") for one in sentences] == [1, 1]
+    assert "Each run is compared with A, alpha." in text
+    for name in ("beta", "gamma"):
+        assert f"<b>{name}</b>" in text
 
 
 async def test_boards_and_history_select_completed_runs(gateway: Running) -> None:
     (done,) = finished(gateway.world, "alpha")
     waiting = gateway.world.add(spec("late"), "local").job_id
     text = await page(gateway, "/jobs")
-    assert f'name="jobs" value="{done}" form="compare-rows" data-can="compare"' in text
+    assert f'name="jobs" value="{done}" form="compare-rows" data-can="compare delete"' in text
+    assert re.search(r'aria-label="Select alpha, job \w+ to compare"', text)
     assert f'name="jobs" value="{waiting}" form="compare-rows" data-can="cancel"' in text
     assert '<form id="compare-rows" action="/compare"' in text
 

@@ -133,7 +133,8 @@ async def _regions(ctx: Context, feed: Feed, caller: Caller, outbox: _Outbox) ->
             with contextlib.suppress(TouchstoneError):
                 result = await jobs.result_of(ctx.backend, feed.job.job_id, caller.identity)
         dataset = await dataset_of(ctx, feed.job, caller.identity)
-        values = view(feed.job, result, caller.identity, dataset, await ctx.catalogue.trouble(feed.job))
+        previous, _ = await jobs.runs_around(ctx.backend, feed.job, caller.identity) if last else (None, None)
+        values = view(feed.job, result, caller.identity, dataset, previous, await ctx.catalogue.trouble(feed.job))
         parts = {
             f"#{name}": ctx.templates.get_template(template).render(shell=shell, **values)
             for name, template in REGIONS.items()

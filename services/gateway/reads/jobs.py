@@ -124,6 +124,12 @@ async def result_of(backend: Backend, job_id: str, caller: rpc.Identity) -> metr
         return metric_pb2.JobResult(job_id=job_id)
 
 
+async def scores_of(backend: Backend, job_ids: Sequence[str], caller: rpc.Identity) -> dict[str, metric_pb2.Metric]:
+    """By job its score over all of its items, of those that have one."""
+    results = await asyncio.gather(*(result_of(backend, job_id, caller) for job_id in job_ids))
+    return {one.job_id: one.suite_score for one in results if one.HasField("suite_score")}
+
+
 _DAYS_TOKEN = re.compile(r"([0-9]{1,4})\.([0-9]{1,13})\.(.+)")
 
 

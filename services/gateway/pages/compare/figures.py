@@ -67,12 +67,13 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Everything that the template shows."""
+    """Everything that the template shows. `each` has a sentence for every run against the reference."""
 
     sides: Sequence[Side]
     focus: Side
     reference: Side
     headline: Headline
+    each: Sequence[tuple[Side, Headline]]
     margin: str
     tasks_words: str
     method: str
@@ -104,15 +105,17 @@ def figures_of(view: View, known: Known) -> Figures:
     turned = [
         Turned(one, focus, reference) for one in found.differences if {one.a, one.b} == {focus.job_id, reference.job_id}
     ]
-    metric = found.metrics[0]
     axis = drawing.axis_of([end for one in turned for end in one.ends])
-    whole = next((one for one in turned if not one.task and one.metric == metric), None)
+    whole = _whole(found, focus, reference)
     lines = [one.line(axis) for one in sorted((one for one in turned if one.task), key=Turned.evidence)]
     return Figures(
         sides=sides,
         focus=focus,
         reference=reference,
         headline=_headline(whole, found.alpha),
+        each=[
+            (side, _headline(_whole(found, side, reference), found.alpha)) for side in sides if side is not reference
+        ],
         margin=points(found.margin),
         tasks_words=_tasks_words(lines),
         method=_method(whole, [one for one in turned if one.task]),
@@ -125,6 +128,14 @@ def figures_of(view: View, known: Known) -> Figures:
         speed=speed_of(known.jobs, known.results, sides),
         concurrency=_concurrency(known.jobs),
     )
+
+
+def _whole(found: CompareResponse, focus: Side, reference: Side) -> Turned | None:
+    """The difference of their scores; None where it was not tested."""
+    pair = {focus.job_id, reference.job_id}
+    tested = (one for one in found.differences if {one.a, one.b} == pair and not one.task)
+    own = next((one for one in tested if one.metric == found.metrics[0]), None)
+    return Turned(own, focus, reference) if own is not None else None
 
 
 def _concurrency(known: Mapping[str, job_pb2.Job]) -> str:

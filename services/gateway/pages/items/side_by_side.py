@@ -53,6 +53,11 @@ class View:
     sort: str = ""
     whole: str = ""
 
+    @property
+    def narrowed(self) -> bool:
+        """Whether some rows are left out."""
+        return bool(self.filter != "all" or self.task or self.query or self.conditions)
+
     def address(self, page: str = "/side-by-side", **changes: str) -> str:
         """The page with some choices changed. A filter brings its own letter, or none; another row is as short as any
         other at first."""
@@ -171,6 +176,7 @@ async def side_by_side(request: Request) -> Response:
             for name in ("previous", "next", "previous_page", "next_page")
         },
         "user": caller.user,
+        "own_scores": await jobs.scores_of(ctx.backend, view.job_ids, caller) if view.narrowed else {},
     }
     if is_fragment(request):
         part = fragment(request, "side_by_side/_view.html", values)
@@ -181,13 +187,15 @@ async def side_by_side(request: Request) -> Response:
 
 
 async def verdict(request: Request) -> Response:
-    """The sentence above the rows: the first run against the second one. 204 where they cannot be compared."""
+    """What stands above the rows: of two runs the first against the second, of more each against the first. 204 where
+    they cannot be compared."""
     view = _view(request)
+    baseline = view.job_ids[1 if len(view.job_ids) == LEAST_JOBS else 0]
     try:
-        values = await compared(request, CompareView(view.job_ids[:2], baseline=view.job_ids[1]))
+        values = await compared(request, CompareView(view.job_ids, baseline=baseline))
     except TouchstoneError:
         return Response(status_code=204)
-    return fragment(request, "compare/_verdict.html", values)
+    return fragment(request, "side_by_side/_verdict.html", values)
 
 
 async def prefer(request: Request) -> Response:

@@ -121,13 +121,12 @@ async def job_page(request: Request) -> Response:
         jobs.runs_around(ctx.backend, job, caller),
     )
     refresh = request.query_params.get("refresh", "")
-    values = view(job, result, caller, dataset, trouble=await ctx.catalogue.trouble(job)) | {
+    values = view(job, result, caller, dataset, previous, trouble=await ctx.catalogue.trouble(job)) | {
         "listing": listing if isinstance(listing, Listing) else None,
         "items_problem": listing if isinstance(listing, str) else "",
         "refresh": refresh if refresh in dict(REFRESH) else "",
         "refreshes": REFRESH,
         "slot": slot,
-        "previous": previous,
         "following": following,
         "scorers": await ctx.catalogue.scorers(),
     }
@@ -139,10 +138,11 @@ def view(
     result: metric_pb2.JobResult,
     caller: rpc.Identity,
     dataset: dataset_pb2.Dataset | None,
+    previous: job_pb2.Job | None = None,
     trouble: str = "",
 ) -> dict[str, Any]:
-    """What the regions draw. `dataset` is the result of `dataset_of`; `trouble` says why the endpoint does not
-    answer."""
+    """What the regions draw. `dataset` is the result of `dataset_of`, `previous` the configuration's run before;
+    `trouble` says why the endpoint does not answer."""
     deleted = job.spec.HasField("dataset") and dataset is None
     return {
         "job": job,
@@ -158,6 +158,7 @@ def view(
         "axis": Axis(0, 100, (0, 50, 100), 36),
         "receipt": receipt.rows(job, result),
         "may_change": jobs.may_change(job, caller),
+        "previous": previous,
         "trouble": trouble,
         "suite_title": heading(job),
         "outcomes": result.outcomes,
