@@ -24,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parts.add_option(parser)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # None lets pytest decide.
+    return parts.passed_over(config, collection_path) or None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Last, when the markers have made their choice: each part is a share of what would run.

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +61,27 @@ def group_of(item: pytest.Item) -> str:
 
 def _digest(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
+
+
+def without_chosen(source: str, expression: str) -> bool:
+    """Whether no test of a module can match `-m expression`, as its source and its folder's conftest.py tell.
+
+    Reads the two forms that the Makefile uses, `stack` and `not stack and not model`; of any other it says False.
+    """
+    if expression.isidentifier():
+        return f"mark.{expression}" not in source
+    left_out = [re.fullmatch(r"not (\w+)", term) for term in expression.split(" and ")]
+    whole = re.search(r"^pytestmark = pytest\.mark\.(\w+)$", source, re.MULTILINE)
+    return whole is not None and all(left_out) and whole[1] in {found[1] for found in left_out if found}
+
+
+def passed_over(config: pytest.Config, path: Path) -> bool:
+    """Whether collecting can leave the module alone. Importing all of them takes each worker many seconds."""
+    expression = config.getoption("markexpr")
+    if not expression or not path.match("test_*.py"):
+        return False
+    shared = path.with_name("conftest.py")
+    return without_chosen(path.read_text() + (shared.read_text() if shared.exists() else ""), expression)
 
 
 def add_option(parser: pytest.Parser) -> None:

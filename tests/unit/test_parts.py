@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts import Part
+from tests.parts import Part, without_chosen
 
 FILES = (("a", 11), ("b", 1), ("c", 4))
 NAMES = [f"tests/{file}.py::test_{number}" for file, count in FILES for number in range(count)]
@@ -32,3 +32,19 @@ def test_files_with_one_test_are_spread_over_the_parts() -> None:
 def test_what_is_not_a_part_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"part|invalid literal"):
         Part.parse(text)
+
+
+def test_a_module_is_left_alone_only_where_none_of_its_tests_is_chosen() -> None:
+    plain = "def test() -> None: ..."
+    some = "@pytest.mark.stack\ndef test() -> None: ..."
+    whole = "pytestmark = pytest.mark.stack\n\ndef test() -> None: ..."
+    several = "pytestmark = [pytest.mark.stack, pytest.mark.model]\n"
+    asked = {
+        "stack": (True, False, False, False),
+        "not stack and not model": (False, False, True, False),
+        "not model": (False, False, False, False),
+        "stack or model": (False, False, False, False),
+        "": (False, False, False, False),
+    }
+    for expression, expected in asked.items():
+        assert tuple(without_chosen(one, expression) for one in (plain, some, whole, several)) == expected
