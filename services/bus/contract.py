@@ -219,6 +219,11 @@ def job_key(job_id: str) -> str:
     return f"job.{job_id}"
 
 
+def drain_key(evaluator: str) -> str:
+    """In JOBS, while an admin drains the evaluator: who does."""
+    return f"drain.{evaluator}"
+
+
 def kv_subject(bucket: str, key: str) -> str:
     return f"$KV.{bucket}.{key}"
 

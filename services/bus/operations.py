@@ -32,6 +32,7 @@ from services.bus.contract import (
     WORK,
     differing,
     dlq_subject,
+    drain_key,
     endpoint_work_subjects,
     info_subject,
     job_key,
@@ -343,6 +344,11 @@ class Bus(KeyValues):
         """State and attempt of a job now, or None when the scheduler does not know it."""
         msg = await self.kv_get(JOBS, job_key(job_id))
         return JobHeaders.decode(msg.headers) if msg else None
+
+    async def is_drained(self, evaluator: str) -> bool:
+        """Whether an admin drains the evaluator now."""
+        msg = await self.kv_get(JOBS, drain_key(evaluator))
+        return bool(msg and msg.data)
 
     async def token(self, digest: str) -> token_pb2.Token | None:
         """The stored token, whose use is noted now and then."""

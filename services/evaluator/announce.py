@@ -46,6 +46,8 @@ class Announcer:
         self._started_at.GetCurrentTime()
         self._wake = asyncio.Event()
         self._draining = False
+        self.drain_requested = False
+        """An admin drains this evaluator."""
 
     def changed(self) -> None:
         self._wake.set()
@@ -80,7 +82,8 @@ class Announcer:
             endpoints=[listing.announcement(worker.slots_busy) for worker, listing in self._endpoints],
             suites=self._suites,
             units_in_flight=len(self._hand),
-            draining=self._draining,
+            draining=self._draining or self.drain_requested,
+            drain_requested=self.drain_requested and not self._draining,
             plugins=self._plugins,
         )
         evaluator.announced_at.GetCurrentTime()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 from nats.aio.msg import Msg
 
@@ -34,6 +35,7 @@ from services.evaluator.units.units_in_hand import Hand
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
+_DRAIN_LOOK_S = 1.0
 _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
 
@@ -102,6 +104,7 @@ class Worker:
         ]
         pairs = list(zip(self._workers, self._listings, strict=True))
         self._calls = CallServer(bus, pairs, settings.name, budgets)
+        self._drained = False
         self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs, plugins.announced())
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], Awaitable[None]]) -> None:
@@ -113,6 +116,7 @@ class Worker:
             await until_stored(worker.open, f"the consumer of {worker.endpoint.name}")
         for batch_worker in self._batch_workers:
             await until_stored(batch_worker.open, f"the consumer of {batch_worker.endpoint.name}'s batches")
+        self._drained = self._announcer.drain_requested = await self._is_drained()
         announced = asyncio.Event()
         background = [
             asyncio.create_task(loop)
@@ -125,16 +129,7 @@ class Worker:
                 *(worker.permit() for worker in self._workers if worker.endpoint.requests_per_minute),
             )
         ]
-        pulling = [
-            asyncio.create_task(loop)
-            for loop in (
-                self._calls.run(),
-                self._planner.run(),
-                self._rescorer.run(),
-                *(worker.run() for worker in self._workers),
-                *(worker.run() for worker in self._batch_workers),
-            )
-        ]
+        pulling = [asyncio.create_task(self._take_work())]
         stopping = asyncio.create_task(stop.wait())
         try:
             await _until_any(stopping, asyncio.create_task(announced.wait()), background + pulling)
@@ -153,6 +148,45 @@ class Worker:
                 await worker.provider.close()
             for batch_worker in self._batch_workers:
                 await batch_worker.close()
+
+    async def _take_work(self) -> None:
+        """Pulls units and accepts calls until cancelled, except while an admin drains this evaluator."""
+        while True:
+            if self._drained:
+                log.info("evaluator %s is drained: it takes no more units", self._settings.name)
+                self._hand.give_back_unbegun()
+            loops = [] if self._drained else [asyncio.create_task(loop) for loop in self._loops()]
+            change = asyncio.create_task(self._drain_changes())
+            try:
+                await _until_any(change, change, loops)
+            finally:
+                change.cancel()
+                await end_tasks(loops)
+            self._announcer.drain_requested = self._drained
+            self._changed()
+
+    def _loops(self) -> list[Coroutine[Any, Any, None]]:
+        """What takes work."""
+        workers = [worker.run() for worker in self._workers] + [worker.run() for worker in self._batch_workers]
+        return [self._calls.run(), self._planner.run(), self._rescorer.run(), *workers]
+
+    async def _drain_changes(self) -> bool:
+        """Returns when an admin drains or resumes this evaluator."""
+        while True:
+            drained = await self._is_drained()
+            if drained != self._drained:
+                self._drained = drained
+                return drained
+            await asyncio.sleep(_DRAIN_LOOK_S)
+
+    async def _is_drained(self) -> bool:
+        """Whether an admin drains this evaluator. Waits while NATS is away."""
+        while True:
+            try:
+                return await self._bus.is_drained(self._settings.name)
+            except TRANSIENT as error:
+                log.warning("cannot look up whether this evaluator is drained (%s)", str(error) or type(error).__name__)
+                await asyncio.sleep(_DRAIN_LOOK_S)
 
     def _changed(self) -> None:
         self._announcer.changed()

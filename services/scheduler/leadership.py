@@ -19,7 +19,7 @@ from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.losses import reconcile, tell_again
 from services.scheduler.lifecycle.scheduler import Scheduler
-from services.scheduler.nats.jobs_bucket import JobStore, ScheduleStore
+from services.scheduler.nats.jobs_bucket import Drains, JobStore, ScheduleStore
 from services.scheduler.nats.lease import Lease
 from services.scheduler.nats.streams import WorkStream, tail_results
 from services.scheduler.ports import Results
@@ -121,6 +121,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     urls = AddressRule(settings.webhooks.private, settings.webhooks.loopback)
     desk = Desk(registry, process.results, process.reads, urls)
     timetable = Timetable(registry, desk, ScheduleStore(connection, epoch, aside), process.reads, process.wall)
+    drains = Drains(connection, epoch, registry)
     hooks, deliveries = HookBucket(connection, aside), DeliveryBucket(connection, aside)
     courier = Courier(hooks, deliveries, process.caller, settings.webhooks, process.wall)
     webhooks = WebhookDesk(hooks, deliveries, courier, settings.webhooks, process.wall)
@@ -148,6 +149,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
                 fleet.hear(evaluator_pb2.Evaluator.FromString(msg.data), msg.metadata.timestamp.timestamp())
         jobs = await store.load(registry.view)
         await timetable.load()
+        await drains.load()
         released = await work.released()
         position = await work.results_position()
         for job in jobs:
@@ -166,7 +168,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             # Releasing before the end of the replay would run done units again.
             await replayed.wait()
             await log_set_aside(connection)
-            await leads(Leader(desk, fleet, timetable, webhooks))
+            await leads(Leader(desk, fleet, timetable, webhooks, drains))
             registry.wake.set()
             async with asyncio.TaskGroup() as running:
                 running.create_task(scheduler.run())

@@ -13,6 +13,7 @@ from services import rpc
 from services.bus import Room
 from services.errors import UnavailableError
 from services.scheduler.jobs.fleet import Fleet
+from services.scheduler.nats.jobs_bucket import Drains
 from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.paging import paged
 from services.scheduler.requests.visibility import Reads
@@ -30,6 +31,7 @@ class Leader:
     fleet: Fleet
     timetable: Timetable
     webhooks: WebhookDesk
+    drains: Drains
 
 
 SetAside = Callable[[pb.ListSetAsideMessagesRequest], Awaitable[pb.ListSetAsideMessagesResponse]]
@@ -173,6 +175,14 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         found = self._fleet.evaluators(self._now())
         page, token = paged(found, request.page_size, request.page_token, 100, 500, lambda e: e.evaluator)
         return pb.ListEvaluatorsResponse(evaluators=page, next_page_token=token)
+
+    async def SetEvaluatorDrain(
+        self, request: pb.SetEvaluatorDrainRequest, context: Any
+    ) -> pb.SetEvaluatorDrainResponse:
+        rpc.require_admin()
+        user = rpc.identity().user
+        one = await self._lead().drains.set(request.evaluator, request.drain, user, self._now())
+        return pb.SetEvaluatorDrainResponse(evaluator=one)
 
     async def ListEndpoints(self, request: pb.ListEndpointsRequest, context: Any) -> pb.ListEndpointsResponse:
         found = [_without_models(e) for e in self._fleet.endpoints(self._now())]

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from touchstone.v1 import evaluator_pb2
 from touchstone.v1.endpoint_pb2 import Endpoint, Model
 
 LABELS: Mapping[str, str] = MappingProxyType(
@@ -47,3 +48,14 @@ def no_key(endpoint: str, kind: str) -> str:
 def not_taken(endpoint: str, parameter: str) -> str:
     """The endpoint's protocol has no field for a parameter of the job."""
     return f"{endpoint} does not take {parameter}. Leave it out of the job's parameters."
+
+
+EVALUATOR_STATES = ("live", "draining", "drained", "silent")
+
+
+def evaluator_state(one: evaluator_pb2.Evaluator) -> str:
+    """A word of EVALUATOR_STATES. One that an admin drains is drained once it has heard and nothing is left."""
+    if not one.live:
+        return "silent"
+    drained = one.drain_requested and one.draining and not one.units_in_flight
+    return "drained" if drained else "draining" if one.draining or one.drain_requested else "live"

@@ -123,7 +123,18 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return scheduler_service_pb2.GetQueueResponse(queue=queue)
 
     async def ListEvaluators(self, request: Any, context: Any) -> Any:
-        return scheduler_service_pb2.ListEvaluatorsResponse(evaluators=[fake_data.evaluator()])
+        one = fake_data.evaluator()
+        one.draining = one.drain_requested = self.world.drained
+        return scheduler_service_pb2.ListEvaluatorsResponse(evaluators=[one])
+
+    async def SetEvaluatorDrain(self, request: Any, context: Any) -> Any:
+        rpc.require_admin()
+        one = fake_data.evaluator()
+        if request.evaluator != one.evaluator:
+            raise NotFoundError(f"Evaluator {request.evaluator} not found")
+        self.world.drained = request.drain
+        one.draining = one.drain_requested = request.drain
+        return scheduler_service_pb2.SetEvaluatorDrainResponse(evaluator=one)
 
     async def ListEndpoints(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.ListEndpointsResponse(endpoints=fake_data.endpoints())

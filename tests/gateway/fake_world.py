@@ -73,6 +73,8 @@ class World:
     """Rows of the table."""
     annotations: dict[tuple[str, str, int], results_service_pb2.Annotation] = field(default_factory=dict)
     queued: list[scheduler_service_pb2.GetQueueRequest] = field(default_factory=list)
+    drained: bool = False
+    """An admin drains the only evaluator."""
     notice: str = ""
     """Why there is no room for new jobs; empty while there is."""
     asked: list[Any] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
-from tests.gateway.test_rest_results import get
+from tests.gateway.test_rest_results import BASE, get
 from touchstone.v1 import job_pb2
 
 
@@ -96,3 +96,14 @@ async def test_a_running_job_says_what_keeps_its_endpoint_from_answering(gateway
     assert got["trouble"] == "rate limit, next call in 26 s"
     world.finish(job.job_id)
     assert (await get(gateway, f"/results/{job.job_id}"))["trouble"] is None
+
+
+async def test_an_admin_drains_and_resumes_an_evaluator(gateway: Running) -> None:
+    assert (await get(gateway, "/evaluators"))["evaluators"][0]["state"] == "live"
+    answer = await gateway.client.post(f"{BASE}/evaluators/evaluator-1/drain")
+    assert (answer.status_code, answer.json()["state"], answer.json()["draining"]) == (200, "drained", True)
+    assert (await gateway.client.post(f"{BASE}/evaluators/nobody/drain")).status_code == 404
+    assert "/evaluators/evaluator-1/resume" in (await gateway.client.get("/queue")).text
+    answer = await gateway.client.post("/evaluators/evaluator-1/resume", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"], gateway.world.drained) == (303, "/queue", False)
+    assert "/evaluators/evaluator-1/drain" in (await gateway.client.get("/queue")).text

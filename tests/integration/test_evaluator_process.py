@@ -6,15 +6,17 @@ import asyncio
 import signal
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from services.bus import DLQ, KIND_FAULT, KIND_ITEMS, connect
+from services.bus import DLQ, JOBS, KIND_FAULT, KIND_ITEMS, connect, drain_key
 from services.evaluator.units.suspects import Suspects
 from services.evaluator.units.units_in_hand import ALONE_FROM_DELIVERY, DEAD_FROM_CRASHES
 from services.rpc import WRONG_SETTINGS
+from services.words.endpoints import evaluator_state
 from tests.integration.evaluator_rig import Rig, open_rig, running, settings, start_process, stub_endpoint, until
 from tests.nats_server import NatsServer
 from tests.servers.openai_server import OpenAIServer
@@ -72,6 +74,45 @@ async def test_sigterm_finishes_what_it_began_gives_back_the_rest_and_exits_0(na
         assert await rig.work_left() == 10 - answered // 16
         # What is left waits for nobody: it can be had at once, not after the acknowledgement time.
         assert not await _begun_again(rig)
+
+
+async def test_a_drained_evaluator_finishes_what_it_began_and_works_again_when_resumed(
+    nats: NatsServer, tmp_path: Path
+) -> None:
+    async def state() -> tuple[str, int]:
+        found = await announced(rig, "worker")
+        if found is None:
+            return "", 0
+        found.live = True
+        return evaluator_state(found), found.started_at.ToNanoseconds()
+
+    async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=0.1)) as stub:
+        file = endpoints_file(tmp_path, stub.url, 4)
+        process = await start_process(nats, file, "worker")
+        try:
+            await rig.release_items(await rig.job(), 160, unit_size=16)
+            await until(lambda: len(stub.records) > 10)
+            await rig.bus.kv_put(JOBS, drain_key("worker"), b"root")
+            await until(lambda: _is(state, "drained"))
+            answered, (_, first) = len(await rig.items()), await state()
+            assert (answered, answered % 16) == (len(stub.records), 0)
+            assert await rig.work_left() == 10 - answered // 16 > 0
+            process.terminate()
+            await process.wait()
+            process = await start_process(nats, file, "worker")
+            await until(lambda: _is(state, "drained", later_than=first))
+            assert len(stub.records) == answered, "it stays drained"
+            await rig.bus.kv_delete(JOBS, drain_key("worker"))
+            await rig.until_acknowledged(10)
+            assert len(stub.records) == 160
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def _is(state: Callable[[], Awaitable[tuple[str, int]]], word: str, later_than: int = 0) -> bool:
+    found, started = await state()
+    return found == word and started > later_than
 
 
 async def _ended_or_done(process: asyncio.subprocess.Process, rig: Rig) -> bool:

@@ -18,7 +18,7 @@ from tests.integration.scheduler_rig import Harness, running
 from tests.nats_server import NatsServer
 from tests.unit.scheduler.fakes import DATASET, dataset_spec, plan, spec
 from tests.waiting import answered
-from touchstone.v1 import dataset_pb2, job_pb2, scheduler_service_pb2, unit_pb2
+from touchstone.v1 import dataset_pb2, evaluator_pb2, job_pb2, scheduler_service_pb2, unit_pb2
 
 
 @pytest.fixture
@@ -85,6 +85,29 @@ async def test_a_crash_in_the_middle_repeats_no_done_unit_and_loses_none(harness
             left = await harness.units() if len(done) < 20 else []
         assert sorted(done) == list(range(20))
         await harness.wait(job.job_id, job_pb2.Job.STATE_COMPLETED)
+
+
+async def test_a_drained_evaluator_gets_no_unit_until_it_is_resumed_whoever_leads(harness: Harness) -> None:
+    async def drain(drain: bool) -> evaluator_pb2.Evaluator:
+        request = scheduler_service_pb2.SetEvaluatorDrainRequest(evaluator=name, drain=drain)
+        return (await harness.stub().SetEvaluatorDrain(request, timeout=15)).evaluator
+
+    async with harness.scheduler(crash=True):
+        (one,) = (await harness.stub().ListEvaluators(scheduler_service_pb2.ListEvaluatorsRequest())).evaluators
+        name = one.evaluator
+        assert (await drain(True)).drain_requested
+        assert await harness.connection.is_drained(name)
+        job = await harness.create()
+    async with harness.scheduler():
+        waits = (await harness.stub().GetJob(scheduler_service_pb2.GetJobRequest(job_id=job.job_id))).job
+        assert waits.progress.current_step == "Waiting for an evaluator that serves stub and is not drained"
+        unknown = scheduler_service_pb2.SetEvaluatorDrainRequest(evaluator="nobody", drain=True)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await harness.stub().SetEvaluatorDrain(unknown, timeout=15)
+        assert refused.value.code() == grpc.StatusCode.NOT_FOUND
+        assert not (await drain(False)).drain_requested
+        assert not await harness.connection.is_drained(name)
+        await harness.wait(job.job_id, job_pb2.Job.STATE_PLANNING)
 
 
 async def test_a_plan_answered_while_nobody_led_is_found(harness: Harness) -> None:

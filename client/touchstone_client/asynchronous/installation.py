@@ -68,6 +68,19 @@ class Installation(Calls):
             for found in page.suites:
                 yield found
 
+    async def drain_evaluator(self, evaluator: str) -> evaluator_pb2.Evaluator:
+        """Lets it finish what it has begun and take no new work, until it is resumed; for admins."""
+        return await self._set_drain(evaluator, drain=True)
+
+    async def resume_evaluator(self, evaluator: str) -> evaluator_pb2.Evaluator:
+        """Lets a drained evaluator take work again; for admins."""
+        return await self._set_drain(evaluator, drain=False)
+
+    async def _set_drain(self, evaluator: str, *, drain: bool) -> evaluator_pb2.Evaluator:
+        request = scheduler_service_pb2.SetEvaluatorDrainRequest(evaluator=evaluator, drain=drain)
+        answer = await self._ask(request, scheduler_service_pb2.SetEvaluatorDrainResponse)
+        return answer.evaluator
+
     async def create_schedule(
         self, cron: str, spec: job_pb2.JobSpec, *, time_zone: str = "", label: str = "", request_id: str = ""
     ) -> schedule_pb2.Schedule:

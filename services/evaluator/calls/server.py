@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from services.bus import MOST_CALL_BYTES, Bus, CallSessions, Outbox, serve_calls
@@ -30,12 +31,14 @@ class CallServer:
         self._sessions = CallSessions(bus, self._make, _MOST_OPEN, MOST_CALL_BYTES)
 
     async def run(self) -> None:
-        """Until cancelled."""
-        await serve_calls(self._sessions, self._makers)
+        """Until cancelled; calls under way continue, and others get the next ones."""
+        try:
+            await serve_calls(self._sessions, self._makers)
+        finally:
+            await asyncio.shield(self._sessions.refuse_further())
 
     async def drain(self, grace_s: float) -> None:
-        """Takes no more calls, and ends those under way after `grace_s`."""
-        await self._sessions.refuse_further()
+        """Ends calls under way after `grace_s`."""
         await self._sessions.end(grace_s)
         for maker in self._makers.values():
             await maker.stored()

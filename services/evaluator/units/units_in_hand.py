@@ -224,11 +224,15 @@ class Hand:
         for held in list(self._held.values()):
             await held.msg.in_progress()
 
-    async def drain(self, grace_s: float) -> None:
-        """Lets begun units finish within `grace_s` and gives back the others."""
+    def give_back_unbegun(self) -> None:
+        """Lets others have the units that have not begun here."""
         for held in list(self._held.values()):
             if not held.started:
                 held.stop(Stop.DRAINING)
+
+    async def drain(self, grace_s: float) -> None:
+        """Lets begun units finish within `grace_s` and gives back the others."""
+        self.give_back_unbegun()
         if self._lives:
             await asyncio.wait(set(self._lives), timeout=grace_s)
         for held in list(self._held.values()):
@@ -320,7 +324,7 @@ class Hand:
     async def _stop(self, held: Held) -> None:
         why = held.stopped.result()
         if why is Stop.DRAINING:
-            log.info("%s is given back: this evaluator is stopping", held.label, extra=held.logged)
+            log.info("%s is given back: this evaluator takes no more units", held.label, extra=held.logged)
             await self._give_back(held)
             return
         if why is Stop.OVERTAKEN:

@@ -30,7 +30,7 @@ from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
 from services.gateway.api.jobs.run import RUN
 from services.gateway.api.operations import recorded_runs
 from services.gateway.api.operations.calls import CALLS, USAGE
-from services.gateway.api.operations.fleet import ENDPOINTS, EVALUATORS, MODELS, QUEUE, SUITES
+from services.gateway.api.operations.fleet import DRAIN, ENDPOINTS, EVALUATORS, MODELS, QUEUE, RESUME, SUITES
 from services.gateway.api.operations.schedules import CREATE_SCHEDULE, DELETE_SCHEDULE, SCHEDULES
 from services.gateway.api.operations.set_aside import SET_ASIDE
 from services.gateway.api.operations.webhooks import CREATE_WEBHOOK, DEAD, DELETE_WEBHOOK, REDELIVER, WEBHOOKS
@@ -67,6 +67,8 @@ _LISTED: tuple[Endpoint, ...] = (
     NAME,
     QUEUE,
     EVALUATORS,
+    DRAIN,
+    RESUME,
     ENDPOINTS,
     MODELS,
     SUITES,

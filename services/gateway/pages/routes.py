@@ -38,6 +38,8 @@ routes = [
     Route("/queue", queue.queue_page),
     Route("/queue/{job_id}/priority", queue.set_priority, methods=["POST"]),
     Route("/queue/{job_id}/cancel", queue.cancel, methods=["POST"]),
+    Route("/evaluators/{evaluator}/drain", queue.drain, methods=["POST"]),
+    Route("/evaluators/{evaluator}/resume", queue.resume, methods=["POST"]),
     Route("/jobs/retry", retry_selected, methods=["POST"]),
     Route("/jobs/cancel", cancel_selected, methods=["POST"]),
     Route("/jobs/delete", delete_selected, methods=["POST"]),

@@ -89,6 +89,10 @@ class Catalogue:
         """Every evaluator by name, live or not."""
         return await self._evaluators.get()
 
+    def forget_evaluators(self) -> None:
+        """The next question about them is asked anew."""
+        self._evaluators = Remembered(self._ask_evaluators, 5)
+
     async def scorers(self) -> dict[str, str]:
         """The scorers of datasets in words, by name: built-in ones, then those of plug-ins. While the scheduler does
         not answer, built-in ones alone."""

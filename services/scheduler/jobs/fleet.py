@@ -62,6 +62,8 @@ class Fleet:
         self._replaced: list[Loss] = []
         self._plugged: frozenset[str] = frozenset()
         """Suites of plug-ins that some evaluator has, or had."""
+        self.drained: set[str] = set()
+        """Evaluators that admins drain, of which some may not have heard yet."""
 
     def sent(self, endpoint: str, model: str) -> None:
         """Notes that work for this model went out."""
@@ -88,7 +90,7 @@ class Fleet:
         gone = self._watched - {evaluator.evaluator for evaluator in self.live(now)}
         self._watched -= gone
         last = [self._heard[name][1] for name in sorted(gone & self._heard.keys())]
-        return found + [Loss(evaluator, restarted=False) for evaluator in last if not evaluator.draining]
+        return found + [Loss(evaluator, restarted=False) for evaluator in last if not _leaves(evaluator)]
 
     def _is_live(self, heard: float, now: float) -> bool:
         return now - heard <= self._absent_after_s
@@ -103,22 +105,31 @@ class Fleet:
             copy = evaluator_pb2.Evaluator()
             copy.CopyFrom(evaluator)
             copy.live = self._is_live(heard, now)
+            copy.drain_requested = copy.evaluator in self.drained
             found.append(copy)
         return found
+
+    def _takes_none(self, evaluator: evaluator_pb2.Evaluator) -> bool:
+        return evaluator.draining or evaluator.evaluator in self.drained
+
+    def only_drained(self, token: str, now: float) -> bool:
+        """Whether units under this token of `route` have live evaluators, all of which admins drain."""
+        able = [evaluator for evaluator in self.live(now) if _serves(evaluator, token)]
+        return bool(able) and all(evaluator.evaluator in self.drained for evaluator in able)
 
     def capacity(self, endpoint: str, now: float) -> Capacity:
         calls = evaluators = 0
         exclusive = False
         resident: set[str] = set()
         if endpoint == STORED_ENDPOINT:
-            evaluators = sum(not evaluator.draining for evaluator in self.live(now))
+            evaluators = sum(not self._takes_none(evaluator) for evaluator in self.live(now))
             return Capacity(evaluators * _STORED_AT_ONCE, evaluators, False)
         if batched := batched_endpoint(endpoint):
             evaluators = self.capacity(batched, now).evaluators
             return Capacity(evaluators * _BATCHED_AT_ONCE, evaluators, False)
         for evaluator in self.live(now):
             for e in evaluator.endpoints:
-                if e.endpoint == endpoint and not evaluator.draining:
+                if e.endpoint == endpoint and not self._takes_none(evaluator):
                     calls += max(1, e.concurrency)
                     evaluators += 1
                     exclusive |= e.exclusive
@@ -209,7 +220,8 @@ class Fleet:
         what, names = plugins.parts_of(job.spec)
         if not planned and (not names or (what == plugins.SUITE and names[0] not in self._plugged)):
             return ""
-        able = [evaluator for evaluator in self.live(now) if _takes(evaluator, route(job.spec))]
+        token = route(job.spec)
+        able = [one for one in self.live(now) if _serves(one, token) and not self._takes_none(one)]
         found = plugins.owners(able, what, names)
         if not able or (planned <= found if planned else found):
             return ""
@@ -221,13 +233,18 @@ class Fleet:
 
 
 def _replaces(evaluator: evaluator_pb2.Evaluator, before: evaluator_pb2.Evaluator) -> bool:
-    return not before.draining and before.started_at != evaluator.started_at
+    return not _leaves(before) and before.started_at != evaluator.started_at
 
 
-def _takes(evaluator: evaluator_pb2.Evaluator, token: str) -> bool:
-    """Whether it takes units under this token of `route`."""
+def _leaves(evaluator: evaluator_pb2.Evaluator) -> bool:
+    """Whether it has said that its process ends."""
+    return evaluator.draining and not evaluator.drain_requested
+
+
+def _serves(evaluator: evaluator_pb2.Evaluator, token: str) -> bool:
+    """Whether units under this token of `route` can run there."""
     served = {endpoint.endpoint for endpoint in evaluator.endpoints}
-    return not evaluator.draining and (token == STORED_ENDPOINT or (batched_endpoint(token) or token) in served)
+    return token == STORED_ENDPOINT or (batched_endpoint(token) or token) in served
 
 
 def _capacity_key(evaluator: evaluator_pb2.Evaluator) -> tuple[object, ...]:

@@ -20,6 +20,8 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float, *, paus
     lacking = fleet.lacking(job.message, now)
     if lacking:
         needed += f"{' and' if not calls_nobody(spec) else ' that'} has {lacking}"
+    if fleet.only_drained(route(spec), now):
+        needed += f"{' and' if lacking or not calls_nobody(spec) else ' that'} is not drained"
     served = fleet.capacity(route(spec), now).evaluators > 0 and not lacking
     progress.queue_position = waiting.index(job.id) + 1 if job.id in waiting else 0
     if job.state == PENDING:

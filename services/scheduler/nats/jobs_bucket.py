@@ -1,6 +1,7 @@
 """The JOBS bucket, which only the present leader can write.
 
-Its keys: `job.<id>`, `schedule.<id>`, `owner.<hash>`, `request.<hash>`, `outbox.<event>`, `epoch` and `floor`.
+Its keys: `job.<id>`, `schedule.<id>`, `drain.<evaluator>`, `owner.<hash>`, `request.<hash>`, `outbox.<event>`, `epoch`
+and `floor`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from google.protobuf.message import DecodeError
 
 from services import bus
 from services.bus import heed_cancel
+from services.errors import NotFoundError
 from services.scheduler.jobs.job import Job
+from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.nats.lease import ends_leadership
 from services.scheduler.ports import Change, LeadershipLostError
-from touchstone.v1 import job_pb2, job_record_pb2, schedule_pb2
+from services.words import refusals
+from touchstone.v1 import evaluator_pb2, job_pb2, job_record_pb2, schedule_pb2
 
 Write = tuple[str, bytes, dict[str, str]]
 """Subject, value and headers."""
@@ -238,3 +242,45 @@ class ScheduleStore:
 
 def _key(schedule_id: str) -> str:
     return f"schedule.{schedule_id}"
+
+
+class Drains:
+    """Evaluators that admins drain, under one leadership. Each evaluator reads its own key."""
+
+    def __init__(self, connection: bus.Bus, epoch: int, registry: JobRegistry) -> None:
+        self._bus = connection
+        self._bucket = FencedBucket(connection, epoch)
+        self._registry = registry
+
+    async def load(self) -> None:
+        with ends_leadership("drained evaluators could not be read"):
+            async for key, msg in self._bus.kv_all(bus.JOBS, bus.drain_key("*")):
+                if msg.data:
+                    self._registry.fleet.drained.add(key.removeprefix(bus.drain_key("")))
+
+    async def set(self, evaluator: str, drain: bool, actor: str, now: float) -> evaluator_pb2.Evaluator:
+        """Drains or resumes an evaluator. Raises NotFoundError for one that was never announced."""
+        self._found(evaluator, now)
+        await self._registry.finish_anyway(self._set(evaluator, drain, actor))
+        return self._found(evaluator, now)
+
+    async def _set(self, evaluator: str, drain: bool, actor: str) -> None:
+        drained = self._registry.fleet.drained
+        async with self._registry.lock:
+            if drain == (evaluator in drained):
+                return
+            if drain:
+                # No unit goes out for it from now on, whatever becomes of the write.
+                drained.add(evaluator)
+                await self._bucket.atomic([self._bucket.write(bus.drain_key(evaluator), actor.encode())])
+            else:
+                await self._bucket.remove(bus.drain_key(evaluator))
+                drained.discard(evaluator)
+        log.info("evaluator %s is %s by %s", evaluator, "drained" if drain else "resumed", actor)
+        self._registry.wake.set()
+
+    def _found(self, evaluator: str, now: float) -> evaluator_pb2.Evaluator:
+        for one in self._registry.fleet.evaluators(now):
+            if one.evaluator == evaluator:
+                return one
+        raise NotFoundError(refusals.not_found("Evaluator", evaluator))

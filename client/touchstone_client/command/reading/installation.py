@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from services.words.endpoints import evaluator_state
 from services.words.enums import ENDPOINT_STATES, PRIORITIES
 from services.words.jobs import status_of, suite_of, work_of
 from services.words.plugins import left_out
+from services.words.refusals import counted
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import Do, add_format, leaf, project
@@ -75,6 +77,11 @@ def add(commands: Any) -> None:
     parser = _leaf(commands, "queue", "show running and waiting jobs", _queue)
     parser.add_argument("--project-id", type=project, default=0, metavar="N", help="only this project's jobs")
     _leaf(commands, "evaluators", "list the processes that run jobs", _evaluators)
+    for verb, words, do in (
+        ("drain", "let an evaluator finish what it has begun and take no new units; for admins", _drain),
+        ("resume", "let a drained evaluator take units again; for admins", _resume),
+    ):
+        leaf(commands, verb, words, do).add_argument("evaluator", help="an evaluator's name")
     _leaf(commands, "endpoints", "list the ways to reach models", _endpoints)
     parser = _leaf(commands, "models", "list models", _models)
     parser.add_argument("--endpoint", "--provider", default="", help="only of this endpoint (default: all)")
@@ -143,9 +150,22 @@ def _evaluators(options: argparse.Namespace) -> int:
 
 
 def _life(evaluator: evaluator_pb2.Evaluator) -> str:
-    if not evaluator.live:
-        return "gone"
-    return "draining" if evaluator.draining else "live"
+    return evaluator_state(evaluator) if evaluator.live else "gone"
+
+
+def _drain(options: argparse.Namespace) -> int:
+    with Client() as client:
+        one = client.drain_evaluator(options.evaluator)
+    left = one.units_in_flight
+    print(f"{one.evaluator} takes no new units" + (f" and finishes {counted(left, 'unit')}." if left else "."))
+    return DONE
+
+
+def _resume(options: argparse.Namespace) -> int:
+    with Client() as client:
+        one = client.resume_evaluator(options.evaluator)
+    print(f"{one.evaluator} takes units again.")
+    return DONE
 
 
 def _endpoints(options: argparse.Namespace) -> int:

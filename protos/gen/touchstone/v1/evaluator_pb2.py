@@ -27,7 +27,7 @@ from touchstone.v1 import endpoint_pb2 as touchstone_dot_v1_dot_endpoint__pb2
 from touchstone.v1 import suite_pb2 as touchstone_dot_v1_dot_suite__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtouchstone/v1/evaluator.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1ctouchstone/v1/endpoint.proto\x1a\x19touchstone/v1/suite.proto\"\xd3\x02\n\tEvaluator\x12\x11\n\tevaluator\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x10\n\x08software\x18\x03 \x01(\t\x12.\n\nstarted_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x61nnounced_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12*\n\tendpoints\x18\x06 \x03(\x0b\x32\x17.touchstone.v1.Endpoint\x12$\n\x06suites\x18\x07 \x03(\x0b\x32\x14.touchstone.v1.Suite\x12\x17\n\x0funits_in_flight\x18\x08 \x01(\x05\x12\x10\n\x08\x64raining\x18\t \x01(\x08\x12\x0c\n\x04live\x18\n \x01(\x08\x12&\n\x07plugins\x18\x0b \x03(\x0b\x32\x15.touchstone.v1.Plugin\"T\n\x06Plugin\x12\x0f\n\x07package\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12(\n\x05parts\x18\x03 \x03(\x0b\x32\x19.touchstone.v1.PluginPart\"Z\n\nPluginPart\x12\x0c\n\x04part\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x10\n\x08left_out\x18\x05 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtouchstone/v1/evaluator.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1ctouchstone/v1/endpoint.proto\x1a\x19touchstone/v1/suite.proto\"\xec\x02\n\tEvaluator\x12\x11\n\tevaluator\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x10\n\x08software\x18\x03 \x01(\t\x12.\n\nstarted_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x61nnounced_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12*\n\tendpoints\x18\x06 \x03(\x0b\x32\x17.touchstone.v1.Endpoint\x12$\n\x06suites\x18\x07 \x03(\x0b\x32\x14.touchstone.v1.Suite\x12\x17\n\x0funits_in_flight\x18\x08 \x01(\x05\x12\x10\n\x08\x64raining\x18\t \x01(\x08\x12\x0c\n\x04live\x18\n \x01(\x08\x12&\n\x07plugins\x18\x0b \x03(\x0b\x32\x15.touchstone.v1.Plugin\x12\x17\n\x0f\x64rain_requested\x18\x0c \x01(\x08\"T\n\x06Plugin\x12\x0f\n\x07package\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12(\n\x05parts\x18\x03 \x03(\x0b\x32\x19.touchstone.v1.PluginPart\"Z\n\nPluginPart\x12\x0c\n\x04part\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x10\n\x08left_out\x18\x05 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,9 +35,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.evaluator_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EVALUATOR']._serialized_start=139
-  _globals['_EVALUATOR']._serialized_end=478
-  _globals['_PLUGIN']._serialized_start=480
-  _globals['_PLUGIN']._serialized_end=564
-  _globals['_PLUGINPART']._serialized_start=566
-  _globals['_PLUGINPART']._serialized_end=656
+  _globals['_EVALUATOR']._serialized_end=503
+  _globals['_PLUGIN']._serialized_start=505
+  _globals['_PLUGIN']._serialized_end=589
+  _globals['_PLUGINPART']._serialized_start=591
+  _globals['_PLUGINPART']._serialized_end=681
 # @@protoc_insertion_point(module_scope)

@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Evaluator(_message.Message):
-    __slots__ = ("evaluator", "host", "software", "started_at", "announced_at", "endpoints", "suites", "units_in_flight", "draining", "live", "plugins")
+    __slots__ = ("evaluator", "host", "software", "started_at", "announced_at", "endpoints", "suites", "units_in_flight", "draining", "live", "plugins", "drain_requested")
     EVALUATOR_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +24,7 @@ class Evaluator(_message.Message):
     DRAINING_FIELD_NUMBER: _ClassVar[int]
     LIVE_FIELD_NUMBER: _ClassVar[int]
     PLUGINS_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     evaluator: str
     host: str
     software: str
@@ -35,7 +36,8 @@ class Evaluator(_message.Message):
     draining: bool
     live: bool
     plugins: _containers.RepeatedCompositeFieldContainer[Plugin]
-    def __init__(self, evaluator: _Optional[str] = ..., host: _Optional[str] = ..., software: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., announced_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endpoints: _Optional[_Iterable[_Union[_endpoint_pb2.Endpoint, _Mapping]]] = ..., suites: _Optional[_Iterable[_Union[_suite_pb2.Suite, _Mapping]]] = ..., units_in_flight: _Optional[int] = ..., draining: _Optional[bool] = ..., live: _Optional[bool] = ..., plugins: _Optional[_Iterable[_Union[Plugin, _Mapping]]] = ...) -> None: ...
+    drain_requested: bool
+    def __init__(self, evaluator: _Optional[str] = ..., host: _Optional[str] = ..., software: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., announced_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endpoints: _Optional[_Iterable[_Union[_endpoint_pb2.Endpoint, _Mapping]]] = ..., suites: _Optional[_Iterable[_Union[_suite_pb2.Suite, _Mapping]]] = ..., units_in_flight: _Optional[int] = ..., draining: _Optional[bool] = ..., live: _Optional[bool] = ..., plugins: _Optional[_Iterable[_Union[Plugin, _Mapping]]] = ..., drain_requested: _Optional[bool] = ...) -> None: ...
 
 class Plugin(_message.Message):
     __slots__ = ("package", "version", "parts")

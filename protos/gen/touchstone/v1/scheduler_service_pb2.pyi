@@ -169,6 +169,20 @@ class ListEvaluatorsResponse(_message.Message):
     next_page_token: str
     def __init__(self, evaluators: _Optional[_Iterable[_Union[_evaluator_pb2.Evaluator, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
+class SetEvaluatorDrainRequest(_message.Message):
+    __slots__ = ("evaluator", "drain")
+    EVALUATOR_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
+    evaluator: str
+    drain: bool
+    def __init__(self, evaluator: _Optional[str] = ..., drain: _Optional[bool] = ...) -> None: ...
+
+class SetEvaluatorDrainResponse(_message.Message):
+    __slots__ = ("evaluator",)
+    EVALUATOR_FIELD_NUMBER: _ClassVar[int]
+    evaluator: _evaluator_pb2.Evaluator
+    def __init__(self, evaluator: _Optional[_Union[_evaluator_pb2.Evaluator, _Mapping]] = ...) -> None: ...
+
 class ListEndpointsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]

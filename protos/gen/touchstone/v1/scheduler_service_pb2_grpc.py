@@ -136,6 +136,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListEvaluatorsRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListEvaluatorsResponse.FromString,
                 _registered_method=True)
+        self.SetEvaluatorDrain = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/SetEvaluatorDrain',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetEvaluatorDrainRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetEvaluatorDrainResponse.FromString,
+                _registered_method=True)
         self.ListEndpoints = channel.unary_unary(
                 '/touchstone.v1.SchedulerService/ListEndpoints',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListEndpointsRequest.SerializeToString,
@@ -301,6 +306,15 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetEvaluatorDrain(self, request, context):
+        """Drains an evaluator, or resumes it. A drained one finishes what it has begun and takes no new units and calls, also
+        after it or the scheduler restarts. NOT_FOUND for one never announced; PERMISSION_DENIED for callers who are not
+        admins.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListEndpoints(self, request, context):
         """Every endpoint ever announced, merged over evaluators, without models.
         """
@@ -431,6 +445,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.ListEvaluators,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListEvaluatorsRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListEvaluatorsResponse.SerializeToString,
+            ),
+            'SetEvaluatorDrain': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetEvaluatorDrain,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetEvaluatorDrainRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetEvaluatorDrainResponse.SerializeToString,
             ),
             'ListEndpoints': grpc.unary_unary_rpc_method_handler(
                     servicer.ListEndpoints,
@@ -995,6 +1014,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/ListEvaluators',
             touchstone_dot_v1_dot_scheduler__service__pb2.ListEvaluatorsRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.ListEvaluatorsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetEvaluatorDrain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/SetEvaluatorDrain',
+            touchstone_dot_v1_dot_scheduler__service__pb2.SetEvaluatorDrainRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.SetEvaluatorDrainResponse.FromString,
             options,
             channel_credentials,
             insecure,

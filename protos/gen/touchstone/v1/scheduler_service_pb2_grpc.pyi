@@ -77,6 +77,11 @@ class SchedulerServiceStub:
     """Tries a delivery that was given up once more."""
     GetQueue: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetQueueRequest, _scheduler_service_pb2.GetQueueResponse]
     ListEvaluators: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListEvaluatorsRequest, _scheduler_service_pb2.ListEvaluatorsResponse]
+    SetEvaluatorDrain: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetEvaluatorDrainRequest, _scheduler_service_pb2.SetEvaluatorDrainResponse]
+    """Drains an evaluator, or resumes it. A drained one finishes what it has begun and takes no new units and calls, also
+    after it or the scheduler restarts. NOT_FOUND for one never announced; PERMISSION_DENIED for callers who are not
+    admins.
+    """
     ListEndpoints: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListEndpointsRequest, _scheduler_service_pb2.ListEndpointsResponse]
     """Every endpoint ever announced, merged over evaluators, without models."""
     ListModels: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]
@@ -135,6 +140,11 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Tries a delivery that was given up once more."""
     GetQueue: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetQueueRequest, _scheduler_service_pb2.GetQueueResponse]  # type: ignore[assignment]
     ListEvaluators: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListEvaluatorsRequest, _scheduler_service_pb2.ListEvaluatorsResponse]  # type: ignore[assignment]
+    SetEvaluatorDrain: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetEvaluatorDrainRequest, _scheduler_service_pb2.SetEvaluatorDrainResponse]  # type: ignore[assignment]
+    """Drains an evaluator, or resumes it. A drained one finishes what it has begun and takes no new units and calls, also
+    after it or the scheduler restarts. NOT_FOUND for one never announced; PERMISSION_DENIED for callers who are not
+    admins.
+    """
     ListEndpoints: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListEndpointsRequest, _scheduler_service_pb2.ListEndpointsResponse]  # type: ignore[assignment]
     """Every endpoint ever announced, merged over evaluators, without models."""
     ListModels: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]  # type: ignore[assignment]
@@ -310,6 +320,17 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.ListEvaluatorsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.ListEvaluatorsResponse, _abc.Awaitable[_scheduler_service_pb2.ListEvaluatorsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetEvaluatorDrain(
+        self,
+        request: _scheduler_service_pb2.SetEvaluatorDrainRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.SetEvaluatorDrainResponse, _abc.Awaitable[_scheduler_service_pb2.SetEvaluatorDrainResponse]]:
+        """Drains an evaluator, or resumes it. A drained one finishes what it has begun and takes no new units and calls, also
+        after it or the scheduler restarts. NOT_FOUND for one never announced; PERMISSION_DENIED for callers who are not
+        admins.
+        """
 
     @_abc_1.abstractmethod
     def ListEndpoints(

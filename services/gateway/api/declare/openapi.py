@@ -23,6 +23,7 @@ _PATH: dict[str, Schema] = {
     "item": about({"type": "integer", "minimum": 0}, "Row in the published split, from 0."),
     "configuration": about(STRING, "A configuration's hash, name or alias."),
     "name": about({"type": "string", "pattern": RUN_NAME}, "A recorded run's name."),
+    "evaluator": about({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,80}$"}, "An evaluator's name."),
     "schedule_id": about({"type": "string", "format": "uuid"}, "A schedule's id."),
     "webhook_id": about({"type": "string", "format": "uuid"}, "A webhook's id."),
     "delivery_id": about(STRING, "A delivery's id."),

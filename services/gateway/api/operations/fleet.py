@@ -13,6 +13,7 @@ from services.gateway.fields.query import PROJECT, Parameter
 from services.gateway.fields.schema import BOOLEAN, COUNT, NUMBER, STRING, TIME, about, array, enum, null, shape, table
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
+from services.words.endpoints import EVALUATOR_STATES, evaluator_state
 from services.words.enums import ENDPOINT_STATES, mode_name, reading_name, weighting_name
 from services.words.jobs import status_of
 from services.words.plugins import PROVIDER, SCORER, SUITE
@@ -47,6 +48,23 @@ async def evaluators(call: Call) -> JSONResponse:
     return JSONResponse({"evaluators": [_evaluator(one) for one in await call.ctx.catalogue.evaluators()]})
 
 
+async def drain(call: Call) -> JSONResponse:
+    """Lasts until it is resumed, also through restarts. 403 for callers who are not admins, 404 for an unknown one."""
+    return await _set_drain(call, drain=True)
+
+
+async def resume(call: Call) -> JSONResponse:
+    """403 for callers who are not admins, 404 for an unknown one. One that is not drained stays as it is."""
+    return await _set_drain(call, drain=False)
+
+
+async def _set_drain(call: Call, *, drain: bool) -> JSONResponse:
+    request = scheduler_service_pb2.SetEvaluatorDrainRequest(evaluator=call.path["evaluator"], drain=drain)
+    answer = await call.ask(call.ctx.backend.scheduler.SetEvaluatorDrain, request)
+    call.ctx.catalogue.forget_evaluators()
+    return JSONResponse(_evaluator(answer.evaluator))
+
+
 def _evaluator(one: evaluator_pb2.Evaluator) -> dict[str, Any]:
     return {
         "evaluator": one.evaluator,
@@ -55,7 +73,8 @@ def _evaluator(one: evaluator_pb2.Evaluator) -> dict[str, Any]:
         "started_at": jobs.iso(one.started_at),
         "announced_at": jobs.iso(one.announced_at),
         "live": one.live,
-        "draining": one.draining,
+        "draining": one.draining or one.drain_requested,
+        "state": evaluator_state(one),
         "units_in_flight": one.units_in_flight,
         "endpoints": [endpoint.endpoint for endpoint in one.endpoints],
         "suites": [suite.suite for suite in one.suites],
@@ -236,7 +255,12 @@ _EVALUATOR = {
     "started_at": about(null(TIME), "When it started."),
     "announced_at": about(null(TIME), "When it last reported."),
     "live": about(BOOLEAN, "Whether it still reports."),
-    "draining": about(BOOLEAN, "Whether it takes no new work, as it is about to stop."),
+    "draining": about(BOOLEAN, "Whether it takes no new work, as it is about to stop or an admin drains it."),
+    "state": about(
+        enum(*EVALUATOR_STATES),
+        "`silent` if it no longer reports. `draining` while it finishes what it has begun. `drained` when it has, and "
+        "an admin can resume it.",
+    ),
     "units_in_flight": about(COUNT, "Units that it works on."),
     "endpoints": about(array(STRING), "The endpoints that it can call."),
     "suites": about(array(STRING), "The suites that it can read."),
@@ -267,6 +291,23 @@ QUEUE = Endpoint(
     ),
     query=(PROJECT,),
 )
+_ONE = shape(_EVALUATOR, name="Evaluator")
+DRAIN = Endpoint(
+    "POST",
+    "/evaluators/{evaluator}/drain",
+    drain,
+    "drainEvaluator",
+    "Drain an evaluator: it finishes what it has begun and takes no new work. For admins.",
+    answer=_ONE,
+)
+RESUME = Endpoint(
+    "POST",
+    "/evaluators/{evaluator}/resume",
+    resume,
+    "resumeEvaluator",
+    "Let a drained evaluator take work again. For admins.",
+    answer=_ONE,
+)
 EVALUATORS = Endpoint(
     "GET",
     "/evaluators",
@@ -274,9 +315,10 @@ EVALUATORS = Endpoint(
     "listEvaluators",
     "List the evaluators and what they serve.",
     answer=shape(
-        {"evaluators": about(array(shape(_EVALUATOR, name="Evaluator")), "Including those that are no longer live.")},
+        {"evaluators": about(array(_ONE), "Including those that are no longer live.")},
         name="Evaluators",
     ),
+    gives={"evaluator": "/evaluators/0/evaluator"},
 )
 ENDPOINTS = Endpoint(
     "GET",

@@ -17,6 +17,7 @@ from services.gateway.pages.display import formatting, palette
 from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.reads import jobs
 from services.words import refusals
+from services.words.endpoints import evaluator_state
 from services.words.enums import PRIORITIES
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, queue_pb2, scheduler_service_pb2
 
@@ -118,7 +119,7 @@ def workers(evaluators: Iterable[evaluator_pb2.Evaluator]) -> list[Worker]:
     return [
         Worker(
             one,
-            "silent" if not one.live else "draining" if one.draining else "live",
+            evaluator_state(one),
             tuple(dict.fromkeys(e.resident_model for e in one.endpoints if e.resident_model)),
         )
         for one in ordered
@@ -178,4 +179,22 @@ async def cancel(request: Request) -> Response:
     ctx, caller = context.of(request), context.identity(request)
     call = scheduler_service_pb2.CancelJobRequest(job_id=jobs.checked_id(request.path_params["job_id"]))
     await ctx.backend.ask(ctx.backend.scheduler.CancelJob, call, caller)
+    return go_to(request, "/queue")
+
+
+async def drain(request: Request) -> Response:
+    """Drains an evaluator and shows the queue. 403 for callers who are not admins."""
+    return await _set_drain(request, drain=True)
+
+
+async def resume(request: Request) -> Response:
+    """Lets a drained evaluator take work again and shows the queue. 403 for callers who are not admins."""
+    return await _set_drain(request, drain=False)
+
+
+async def _set_drain(request: Request, *, drain: bool) -> Response:
+    ctx, caller = context.of(request), context.identity(request)
+    call = scheduler_service_pb2.SetEvaluatorDrainRequest(evaluator=request.path_params["evaluator"], drain=drain)
+    await ctx.backend.ask(ctx.backend.scheduler.SetEvaluatorDrain, call, caller)
+    ctx.catalogue.forget_evaluators()
     return go_to(request, "/queue")
