@@ -139,6 +139,12 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         page, token = paged(found, request.page_size, request.page_token, 100, 500, _oldest_schedule_first)
         return pb.ListSchedulesResponse(schedules=page, next_page_token=token)
 
+    async def SetSchedulePaused(
+        self, request: pb.SetSchedulePausedRequest, context: Any
+    ) -> pb.SetSchedulePausedResponse:
+        made = await self._lead().timetable.set_paused(rpc.identity(), request.schedule_id, request.paused)
+        return pb.SetSchedulePausedResponse(schedule=made)
+
     async def DeleteSchedule(self, request: pb.DeleteScheduleRequest, context: Any) -> pb.DeleteScheduleResponse:
         await self._lead().timetable.delete(rpc.identity(), request.schedule_id)
         return pb.DeleteScheduleResponse()

@@ -75,6 +75,19 @@ def list_schedules(
     return scheduler_service_pb2.ListSchedulesResponse(schedules=page, next_page_token=token)
 
 
+def set_paused(
+    world: World, request: scheduler_service_pb2.SetSchedulePausedRequest
+) -> scheduler_service_pb2.SetSchedulePausedResponse:
+    if request.schedule_id not in world.schedules:
+        raise NotFoundError(refusals.not_found("Schedule", request.schedule_id))
+    schedule = world.schedules[request.schedule_id]
+    schedule.ClearField("paused_at")
+    if request.paused:
+        schedule.paused_at.GetCurrentTime()
+        schedule.ClearField("next_at")
+    return scheduler_service_pb2.SetSchedulePausedResponse(schedule=schedule)
+
+
 def delete_schedule(world: World, schedule_id: str) -> scheduler_service_pb2.DeleteScheduleResponse:
     if world.schedules.pop(schedule_id, None) is None:
         raise NotFoundError(refusals.not_found("Schedule", schedule_id))

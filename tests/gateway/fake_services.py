@@ -157,6 +157,9 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def ListSchedules(self, request: Any, context: Any) -> Any:
         return fake_owned.list_schedules(self.world, request)
 
+    async def SetSchedulePaused(self, request: Any, context: Any) -> Any:
+        return fake_owned.set_paused(self.world, request)
+
     async def DeleteSchedule(self, request: Any, context: Any) -> Any:
         return fake_owned.delete_schedule(self.world, request.schedule_id)
 

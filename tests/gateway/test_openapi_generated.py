@@ -145,10 +145,12 @@ REFUSED = {
     "getBatch": 404,
     "listSideBySide": 404,
     "nameConfiguration": 404,
+    "pauseSchedule": 404,
     "pilotBenchmark": 400,
     "preferAnswer": 404,
     "redeliverWebhook": 404,
     "rerunItems": 400,
+    "resumeSchedule": 404,
     "runOnDataset": 404,
 }
 """Examples of the guide whose data the fake services do not have; all others are answered with 200."""

@@ -74,6 +74,11 @@ async def test_settings_manage_webhooks_and_schedules(gateway: Running) -> None:
     for sent, status in ((asked | {"cron": "never"}, 400), (asked | {"job": "nonsense"}, 404)):
         answer = await post("/settings/schedules", data=sent)
         assert (answer.status_code, "schedules-problem" in answer.text) == (status, True)
+    assert (await post(f"/settings/schedules/{schedule.schedule_id}/pause")).status_code == 303
+    text = await page(gateway, "/settings")
+    assert ("paused</span>" in text, f"{schedule.schedule_id}/resume" in text) == (True, True)
+    assert (await post(f"/settings/schedules/{schedule.schedule_id}/resume")).status_code == 303
+    assert not schedule.HasField("paused_at")
     text = await page(gateway, "/settings")
     assert "example.com/hook" in text
     assert "shown-once" not in text

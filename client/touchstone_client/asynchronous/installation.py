@@ -95,6 +95,19 @@ class Installation(Calls):
             for found in page.schedules:
                 yield found
 
+    async def pause_schedule(self, schedule_id: str) -> schedule_pb2.Schedule:
+        """It makes no jobs until it is resumed."""
+        return await self._set_paused(schedule_id, paused=True)
+
+    async def resume_schedule(self, schedule_id: str) -> schedule_pb2.Schedule:
+        """Times that passed meanwhile are not made up for."""
+        return await self._set_paused(schedule_id, paused=False)
+
+    async def _set_paused(self, schedule_id: str, *, paused: bool) -> schedule_pb2.Schedule:
+        request = scheduler_service_pb2.SetSchedulePausedRequest(schedule_id=schedule_id, paused=paused)
+        answer = await self._ask(request, scheduler_service_pb2.SetSchedulePausedResponse)
+        return answer.schedule
+
     async def delete_schedule(self, schedule_id: str) -> None:
         request = scheduler_service_pb2.DeleteScheduleRequest(schedule_id=schedule_id)
         await self._ask(request, scheduler_service_pb2.DeleteScheduleResponse)

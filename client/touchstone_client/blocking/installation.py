@@ -92,6 +92,19 @@ class Installation(Calls):
         for page in self._pages(request, scheduler_service_pb2.ListSchedulesResponse):
             yield from page.schedules
 
+    def pause_schedule(self, schedule_id: str) -> schedule_pb2.Schedule:
+        """It makes no jobs until it is resumed."""
+        return self._set_paused(schedule_id, paused=True)
+
+    def resume_schedule(self, schedule_id: str) -> schedule_pb2.Schedule:
+        """Times that passed meanwhile are not made up for."""
+        return self._set_paused(schedule_id, paused=False)
+
+    def _set_paused(self, schedule_id: str, *, paused: bool) -> schedule_pb2.Schedule:
+        request = scheduler_service_pb2.SetSchedulePausedRequest(schedule_id=schedule_id, paused=paused)
+        answer = self._ask(request, scheduler_service_pb2.SetSchedulePausedResponse)
+        return answer.schedule
+
     def delete_schedule(self, schedule_id: str) -> None:
         request = scheduler_service_pb2.DeleteScheduleRequest(schedule_id=schedule_id)
         self._ask(request, scheduler_service_pb2.DeleteScheduleResponse)

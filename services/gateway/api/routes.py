@@ -31,7 +31,13 @@ from services.gateway.api.jobs.run import RUN
 from services.gateway.api.operations import recorded_runs
 from services.gateway.api.operations.calls import CALLS, USAGE
 from services.gateway.api.operations.fleet import DRAIN, ENDPOINTS, EVALUATORS, MODELS, QUEUE, RESUME, SUITES
-from services.gateway.api.operations.schedules import CREATE_SCHEDULE, DELETE_SCHEDULE, SCHEDULES
+from services.gateway.api.operations.schedules import (
+    CREATE_SCHEDULE,
+    DELETE_SCHEDULE,
+    PAUSE_SCHEDULE,
+    RESUME_SCHEDULE,
+    SCHEDULES,
+)
 from services.gateway.api.operations.set_aside import SET_ASIDE
 from services.gateway.api.operations.webhooks import CREATE_WEBHOOK, DEAD, DELETE_WEBHOOK, REDELIVER, WEBHOOKS
 from services.gateway.openai.routes import LISTED as OPENAI
@@ -79,6 +85,8 @@ _LISTED: tuple[Endpoint, ...] = (
     recorded_runs.DELETE,
     CREATE_SCHEDULE,
     SCHEDULES,
+    PAUSE_SCHEDULE,
+    RESUME_SCHEDULE,
     DELETE_SCHEDULE,
     CREATE_WEBHOOK,
     WEBHOOKS,

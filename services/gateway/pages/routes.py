@@ -50,6 +50,8 @@ routes = [
     Route("/settings/webhooks/{webhook_id}/delete", settings.delete_webhook, methods=["POST"]),
     Route("/settings/deliveries/{delivery_id}/redeliver", settings.redeliver, methods=["POST"]),
     Route("/settings/schedules", settings.create_schedule, methods=["POST"]),
+    Route("/settings/schedules/{schedule_id}/pause", settings.pause_schedule, methods=["POST"]),
+    Route("/settings/schedules/{schedule_id}/resume", settings.resume_schedule, methods=["POST"]),
     Route("/settings/schedules/{schedule_id}/delete", settings.delete_schedule, methods=["POST"]),
     Route("/jobs/{job_id}", job_page),
     Route("/jobs/{job_id}/log", log_page),

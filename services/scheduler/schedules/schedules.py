@@ -1,7 +1,7 @@
 """Schedules: callers' requests, and the jobs that schedules make at their times.
 
 A time makes one job, through any crash: the request id of the job names schedule and time, and the schedule moves on
-only after the job is stored. One job makes up for times that passed without a leader, or while a disk had no room for
+only after the job is stored. A paused schedule has no next time. One job makes up for times that passed without a leader, or while a disk had no room for
 new jobs. When the clock steps back, each schedule computes its next time again.
 """
 
@@ -134,13 +134,38 @@ class Timetable:
 
     async def _delete(self, caller: Identity, schedule_id: str) -> None:
         async with self._lock:
-            schedule = self._schedules.get(schedule_id)
-            if schedule is None or not self._reads.sees(caller, schedule.owner):
-                raise NotFoundError(refusals.not_found("Schedule", schedule_id))
-            if not caller.is_admin and caller.user != schedule.owner:
-                raise PermissionDeniedError(refusals.not_yours("Schedule", schedule_id, schedule.owner, "delete it"))
+            self._own(caller, schedule_id, "delete it")
             await self._store.remove(schedule_id)
             del self._schedules[schedule_id]
+
+    async def set_paused(self, caller: Identity, schedule_id: str, paused: bool) -> schedule_pb2.Schedule:
+        """Pauses or resumes it; one that is so already stays as it is. A time at which its job is being created still
+        creates it. Raises NotFoundError, PermissionDeniedError."""
+        return await self._registry.finish_anyway(self._set_paused(caller, schedule_id, paused))
+
+    async def _set_paused(self, caller: Identity, schedule_id: str, paused: bool) -> schedule_pb2.Schedule:
+        async with self._lock:
+            schedule = schedule_pb2.Schedule()
+            schedule.CopyFrom(self._own(caller, schedule_id, "change it"))
+            if paused != schedule.HasField("paused_at"):
+                if paused:
+                    stamp(schedule.paused_at, self._wall())
+                    schedule.ClearField("next_at")
+                else:
+                    schedule.ClearField("paused_at")
+                    self._plan(schedule, self._wall())
+                await self._store.put(schedule)
+                self._schedules[schedule_id] = schedule
+            return self._shown(caller, schedule)
+
+    def _own(self, caller: Identity, schedule_id: str, act: str) -> schedule_pb2.Schedule:
+        """Raises NotFoundError, PermissionDeniedError."""
+        schedule = self._schedules.get(schedule_id)
+        if schedule is None or not self._reads.sees(caller, schedule.owner):
+            raise NotFoundError(refusals.not_found("Schedule", schedule_id))
+        if not caller.is_admin and caller.user != schedule.owner:
+            raise PermissionDeniedError(refusals.not_yours("Schedule", schedule_id, schedule.owner, act))
+        return schedule
 
     # -- time --------------------------------------------------------------------------------------------------
 
@@ -185,6 +210,11 @@ class Timetable:
             self._move_on(schedule)
             async with self._lock:
                 if schedule.schedule_id in self._schedules:
+                    # It may have been paused meanwhile.
+                    now = self._schedules[schedule.schedule_id]
+                    if now.HasField("paused_at"):
+                        schedule.paused_at.CopyFrom(now.paused_at)
+                        schedule.ClearField("next_at")
                     await self._store.put(schedule)
                     self._schedules[schedule.schedule_id] = schedule
         except NoRoomError:
@@ -219,6 +249,8 @@ class Timetable:
     def _plan(self, schedule: schedule_pb2.Schedule, now: float) -> None:
         """Sets the next time after `now`."""
         schedule.ClearField("next_at")
+        if schedule.HasField("paused_at"):
+            return
         try:
             stamp(schedule.next_at, next_time(Cron(schedule.cron, schedule.time_zone), now, schedule.done))
         except InvalidRequestError as error:

@@ -24,6 +24,7 @@ _COLUMNS = (
     Column("benchmark_suite", "suite"),
     Column("owner", "owner", extra=True),
     Column("next_at", "next", when),
+    Column("paused_at", "paused", when, extra=True),
     Column("last_job_id", "last job"),
     Column("last_problem", "problem", lambda problem: problem or "", fold=True),
 )
@@ -42,6 +43,11 @@ def add(commands: Any) -> None:
     parser.add_argument("--label", default="", help="what it is for")
     add_what(parser)
     add_how(parser)
+    for verb, words, do in (
+        ("pause", "let a schedule make no jobs until it is resumed", _pause),
+        ("resume", "resume a paused schedule", _resume),
+    ):
+        leaf(verbs, verb, words, do).add_argument("schedule", help="a schedule's id")
     parser = leaf(verbs, "delete", "delete a schedule; its jobs are kept", _delete)
     parser.add_argument("schedule", help="a schedule's id")
 
@@ -59,6 +65,7 @@ def _list(options: argparse.Namespace) -> int:
                 suite_of(s.spec),
                 s.owner,
                 moment(s.next_at),
+                moment(s.paused_at),
                 s.last_job_id,
                 s.last_problem,
             )
@@ -74,6 +81,20 @@ def _create(options: argparse.Namespace) -> int:
         made = client.create_schedule(options.cron, spec, time_zone=options.time_zone, label=options.label)
     print(made.schedule_id)
     print(f"Next: {when(moment(made.next_at))} UTC.", file=sys.stderr)
+    return DONE
+
+
+def _pause(options: argparse.Namespace) -> int:
+    with Client() as client:
+        client.pause_schedule(options.schedule)
+    print(f"{options.schedule} is paused.")
+    return DONE
+
+
+def _resume(options: argparse.Namespace) -> int:
+    with Client() as client:
+        made = client.resume_schedule(options.schedule)
+    print(f"{options.schedule} runs again. Next: {when(moment(made.next_at))} UTC.")
     return DONE
 
 

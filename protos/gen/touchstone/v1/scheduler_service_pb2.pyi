@@ -307,6 +307,20 @@ class ListSchedulesResponse(_message.Message):
     next_page_token: str
     def __init__(self, schedules: _Optional[_Iterable[_Union[_schedule_pb2.Schedule, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
+class SetSchedulePausedRequest(_message.Message):
+    __slots__ = ("schedule_id", "paused")
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    schedule_id: str
+    paused: bool
+    def __init__(self, schedule_id: _Optional[str] = ..., paused: _Optional[bool] = ...) -> None: ...
+
+class SetSchedulePausedResponse(_message.Message):
+    __slots__ = ("schedule",)
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    schedule: _schedule_pb2.Schedule
+    def __init__(self, schedule: _Optional[_Union[_schedule_pb2.Schedule, _Mapping]] = ...) -> None: ...
+
 class DeleteScheduleRequest(_message.Message):
     __slots__ = ("schedule_id",)
     SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]

@@ -96,6 +96,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesResponse.FromString,
                 _registered_method=True)
+        self.SetSchedulePaused = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/SetSchedulePaused',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetSchedulePausedRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetSchedulePausedResponse.FromString,
+                _registered_method=True)
         self.DeleteSchedule = channel.unary_unary(
                 '/touchstone.v1.SchedulerService/DeleteSchedule',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.DeleteScheduleRequest.SerializeToString,
@@ -255,6 +260,13 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetSchedulePaused(self, request, context):
+        """Pauses a schedule, or resumes it. Its times meanwhile make no jobs. PERMISSION_DENIED for another user's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteSchedule(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -405,6 +417,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.ListSchedules,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesResponse.SerializeToString,
+            ),
+            'SetSchedulePaused': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetSchedulePaused,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetSchedulePausedRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.SetSchedulePausedResponse.SerializeToString,
             ),
             'DeleteSchedule': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSchedule,
@@ -798,6 +815,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/ListSchedules',
             touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetSchedulePaused(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/SetSchedulePaused',
+            touchstone_dot_v1_dot_scheduler__service__pb2.SetSchedulePausedRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.SetSchedulePausedResponse.FromString,
             options,
             channel_credentials,
             insecure,

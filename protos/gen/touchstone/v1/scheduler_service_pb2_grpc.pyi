@@ -66,6 +66,8 @@ class SchedulerServiceStub:
     CreateSchedule: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateScheduleRequest, _scheduler_service_pb2.CreateScheduleResponse]
     """Runs a job again and again, at low priority unless an admin says otherwise."""
     ListSchedules: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSchedulesRequest, _scheduler_service_pb2.ListSchedulesResponse]
+    SetSchedulePaused: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetSchedulePausedRequest, _scheduler_service_pb2.SetSchedulePausedResponse]
+    """Pauses a schedule, or resumes it. Its times meanwhile make no jobs. PERMISSION_DENIED for another user's."""
     DeleteSchedule: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteScheduleRequest, _scheduler_service_pb2.DeleteScheduleResponse]
     CreateWebhook: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateWebhookRequest, _scheduler_service_pb2.CreateWebhookResponse]
     """A URL that is called when jobs of its owner finish. Only this answer has the secret."""
@@ -129,6 +131,8 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     CreateSchedule: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateScheduleRequest, _scheduler_service_pb2.CreateScheduleResponse]  # type: ignore[assignment]
     """Runs a job again and again, at low priority unless an admin says otherwise."""
     ListSchedules: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSchedulesRequest, _scheduler_service_pb2.ListSchedulesResponse]  # type: ignore[assignment]
+    SetSchedulePaused: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetSchedulePausedRequest, _scheduler_service_pb2.SetSchedulePausedResponse]  # type: ignore[assignment]
+    """Pauses a schedule, or resumes it. Its times meanwhile make no jobs. PERMISSION_DENIED for another user's."""
     DeleteSchedule: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteScheduleRequest, _scheduler_service_pb2.DeleteScheduleResponse]  # type: ignore[assignment]
     CreateWebhook: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateWebhookRequest, _scheduler_service_pb2.CreateWebhookResponse]  # type: ignore[assignment]
     """A URL that is called when jobs of its owner finish. Only this answer has the secret."""
@@ -261,6 +265,14 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.ListSchedulesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.ListSchedulesResponse, _abc.Awaitable[_scheduler_service_pb2.ListSchedulesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetSchedulePaused(
+        self,
+        request: _scheduler_service_pb2.SetSchedulePausedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.SetSchedulePausedResponse, _abc.Awaitable[_scheduler_service_pb2.SetSchedulePausedResponse]]:
+        """Pauses a schedule, or resumes it. Its times meanwhile make no jobs. PERMISSION_DENIED for another user's."""
 
     @_abc_1.abstractmethod
     def DeleteSchedule(

@@ -79,6 +79,22 @@ async def delete(call: Call) -> JSONResponse:
     return JSONResponse({"message": f"Schedule {schedule_id} deleted"})
 
 
+async def pause(call: Call) -> JSONResponse:
+    """It creates no jobs until it is resumed. 403 for another user's, 404 for an unknown id."""
+    return await _set_paused(call, paused=True)
+
+
+async def resume(call: Call) -> JSONResponse:
+    """Times that passed meanwhile are not made up for. 403 for another user's, 404 for an unknown id."""
+    return await _set_paused(call, paused=False)
+
+
+async def _set_paused(call: Call, *, paused: bool) -> JSONResponse:
+    request = scheduler_service_pb2.SetSchedulePausedRequest(schedule_id=call.path["schedule_id"], paused=paused)
+    answer = await call.ask(call.ctx.backend.scheduler.SetSchedulePaused, request)
+    return JSONResponse(_schedule(answer.schedule))
+
+
 def _schedule(one: schedule_pb2.Schedule) -> dict[str, Any]:
     return {
         "schedule_id": one.schedule_id,
@@ -88,6 +104,7 @@ def _schedule(one: schedule_pb2.Schedule) -> dict[str, Any]:
         "time_zone": one.time_zone,
         "created_at": jobs.iso(one.created_at),
         "next_at": jobs.iso(one.next_at),
+        "paused_at": jobs.iso(one.paused_at),
         "last_job_id": one.last_job_id or None,
         "last_at": jobs.iso(one.last_at),
         "last_problem": one.last_problem or None,
@@ -126,7 +143,8 @@ _SCHEDULE = shape(
         "cron": about(STRING, "The cron expression."),
         "time_zone": about(STRING, "The time zone of the cron expression."),
         "created_at": members.CREATED_AT,
-        "next_at": about(null(TIME), "When the next job is created."),
+        "next_at": about(null(TIME), "When the next job is created. null while it is paused."),
+        "paused_at": about(null(TIME), "Since when it is paused. null while it is not."),
         "last_job_id": about(null(STRING), "The job that it created last."),
         "last_at": about(null(TIME), "When it was due last."),
         "last_problem": about(null(STRING), "Why no job was created then. null if one was."),
@@ -157,6 +175,22 @@ SCHEDULES = Endpoint(
     ),
     query=(OWNER, PROJECT, limit(100, 500), PAGE_TOKEN),
     gives={"schedule_id": "/schedules/0/schedule_id"},
+)
+PAUSE_SCHEDULE = Endpoint(
+    "POST",
+    "/schedules/{schedule_id}/pause",
+    pause,
+    "pauseSchedule",
+    "Pause a schedule: it creates no jobs until it is resumed.",
+    answer=_SCHEDULE,
+)
+RESUME_SCHEDULE = Endpoint(
+    "POST",
+    "/schedules/{schedule_id}/resume",
+    resume,
+    "resumeSchedule",
+    "Resume a paused schedule. Times that passed meanwhile are not made up for.",
+    answer=_SCHEDULE,
 )
 DELETE_SCHEDULE = Endpoint(
     "DELETE",

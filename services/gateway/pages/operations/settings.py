@@ -209,6 +209,23 @@ async def create_schedule(request: Request) -> Response:
     return go_to(request, "/settings#schedules")
 
 
+async def pause_schedule(request: Request) -> Response:
+    """404 for an unknown id."""
+    return await _set_paused(request, paused=True)
+
+
+async def resume_schedule(request: Request) -> Response:
+    """404 for an unknown id."""
+    return await _set_paused(request, paused=False)
+
+
+async def _set_paused(request: Request, *, paused: bool) -> Response:
+    ctx, caller = context.of(request), context.identity(request)
+    call = scheduler_service_pb2.SetSchedulePausedRequest(schedule_id=request.path_params["schedule_id"], paused=paused)
+    await ctx.backend.ask(ctx.backend.scheduler.SetSchedulePaused, call, caller)
+    return go_to(request, "/settings#schedules")
+
+
 async def delete_schedule(request: Request) -> Response:
     """Its jobs stay. 404 for an unknown id."""
     ctx, caller = context.of(request), context.identity(request)

@@ -195,3 +195,41 @@ async def test_others_see_schedules_without_their_webhook_url_or_not_at_all(worl
     assert len(world.timetable.list(ADMIN, "")) == 1
     with pytest.raises(NotFoundError):
         await world.timetable.delete(BOB, seen.schedule_id)
+
+
+async def test_a_paused_schedule_makes_no_jobs_and_makes_up_for_none_through_a_crash(world: World) -> None:
+    schedule = await scheduled(world)
+    paused = await world.timetable.set_paused(ALICE, schedule.schedule_id, True)
+    assert (paused.paused_at.seconds > 0, paused.HasField("next_at")) == (True, False)
+    await pass_time(world, 10 * MINUTE)
+    await world.timetable.load()
+    # The clock was ahead, so that every next time is computed again.
+    world.wrong_by = -30.0
+    await pass_time(world, 1.0)
+    assert made_jobs(world) == []
+    with pytest.raises(PermissionDeniedError):
+        await world.timetable.set_paused(BOB, schedule.schedule_id, False)
+    resumed = await world.timetable.set_paused(ADMIN, schedule.schedule_id, False)
+    assert not resumed.HasField("paused_at")
+    await pass_time(world, 1.0)
+    assert made_jobs(world) == []
+    await pass_time(world, MINUTE)
+    assert len(made_jobs(world)) == 1
+
+
+async def test_a_schedule_that_is_paused_while_its_job_is_created_stays_paused(world: World) -> None:
+    schedule = await scheduled(world)
+    world.time += MINUTE
+    async with world.registry.lock:
+        runner = world.running_timetable()
+        await world.settle()
+        await world.timetable.set_paused(ALICE, schedule.schedule_id, True)
+    await world.settle()
+    await world.end(runner)
+    assert len(made_jobs(world)) == 1
+    (now,) = world.timetable.list(ALICE, "")
+    assert (now.HasField("paused_at"), now.HasField("next_at"), now.last_job_id) == (
+        True,
+        False,
+        made_jobs(world)[0].job_id,
+    )
