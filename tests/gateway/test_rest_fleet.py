@@ -107,3 +107,24 @@ async def test_an_admin_drains_and_resumes_an_evaluator(gateway: Running) -> Non
     answer = await gateway.client.post("/evaluators/evaluator-1/resume", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"], gateway.world.drained) == (303, "/queue", False)
     assert "/evaluators/evaluator-1/drain" in (await gateway.client.get("/queue")).text
+
+
+async def test_a_job_that_scores_has_the_phase_that_pages_show_and_the_status_that_clients_know(
+    gateway: Running,
+) -> None:
+    world = gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+
+    async def told() -> set[tuple[str, str]]:
+        one = await get(gateway, f"/results/{job.job_id}")
+        lists = [(await get(gateway, path))[name] for path, name in (("/results", "results"), ("/history", "history"))]
+        queue = await get(gateway, "/queue")
+        rows = [one, *(row for listed in lists for row in listed), *queue["running"], *queue["scoring"]]
+        return {(row["status"], row["phase"]) for row in rows}
+
+    assert await told() == {("running", "running")}
+    world.advance(job.job_id, job.progress.items_total)
+    assert await told() == {("running", "scoring")}
+    assert "scoring" in (await gateway.client.get("/jobs")).text
+    world.finish(job.job_id)
+    assert await told() == {("completed", "completed")}

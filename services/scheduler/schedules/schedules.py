@@ -1,8 +1,8 @@
 """Schedules: callers' requests, and the jobs that schedules make at their times.
 
 A time makes one job, through any crash: the request id of the job names schedule and time, and the schedule moves on
-only after the job is stored. A paused schedule has no next time. One job makes up for times that passed without a leader, or while a disk had no room for
-new jobs. When the clock steps back, each schedule computes its next time again.
+only after the job is stored. A paused schedule has no next time. One job makes up for times that passed without a
+leader, or while a disk had no room for new jobs. When the clock steps back, each schedule computes its next time again.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from services.gateway.fields.schema import (
 from services.gateway.reads import jobs, values
 from services.gateway.reads.jobs import percent, total_seconds
 from services.words.enums import PRIORITIES, mode_name, reading_name
-from services.words.jobs import items_of, status_of, suite_of
+from services.words.jobs import items_of, stage_of, status_of, suite_of
 from touchstone.v1 import job_pb2, metric_pb2
 
 LOST_CALLS = about(COUNT, "The most calls that may be charged without a known price, such as calls lost in a crash.")
@@ -70,6 +70,7 @@ PROGRESS = shape(
 STATE: dict[str, Schema] = {
     "job_id": members.JOB_ID,
     "status": members.STATUS,
+    "phase": members.PHASE,
     "progress": about(PROGRESS, "How far the job is."),
     "trouble": TROUBLE,
     "completed_at": members.COMPLETED_AT,
@@ -167,6 +168,7 @@ JOB = shape(
 ROW: dict[str, Schema] = {
     "job_id": members.JOB_ID,
     "status": members.STATUS,
+    "phase": members.PHASE,
     "model_name": members.MODEL,
     "benchmark_suite": members.SUITE,
     "created_at": members.CREATED_AT,
@@ -249,6 +251,7 @@ def state_body(job: job_pb2.Job, trouble: str = "") -> dict[str, Any]:
     body = {
         "job_id": job.job_id,
         "status": status_of(job.state),
+        "phase": stage_of(job),
         "progress": progress_body(job),
         "trouble": trouble or None,
         "completed_at": jobs.iso(job.finished_at),
@@ -311,6 +314,7 @@ def row(job: job_pb2.Job) -> dict[str, Any]:
     return {
         "job_id": job.job_id,
         "status": status_of(job.state),
+        "phase": stage_of(job),
         "model_name": job.spec.model,
         "benchmark_suite": suite_of(job.spec),
         "created_at": jobs.iso(job.created_at),

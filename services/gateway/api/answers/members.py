@@ -6,7 +6,7 @@ from typing import Any
 
 from services.gateway.fields.schema import BOOLEAN, COUNT, NUMBER, STRING, TIME, UUID, about, array, enum, null, shape
 from services.words.enums import MODES, PRICE_SOURCES, PRIORITIES, READINGS, WEIGHTINGS
-from services.words.jobs import STATUSES
+from services.words.jobs import PHASES, STATUSES
 from touchstone.v1.endpoint_pb2 import Prices
 
 JOB_ID = about(UUID, "The job's id.")
@@ -17,6 +17,10 @@ PROJECT_ID = about(COUNT, "The project's number. 0 means none.")
 CREATED_AT = about(null(TIME), "When it was created.")
 COMPLETED_AT = about(null(TIME), "When the job ended. null before that.")
 STATUS = about(enum(*STATUSES), "The job's state.")
+PHASE = about(
+    enum(*PHASES),
+    "The status as pages show it: `scoring` instead of `running` once all items are done, until the metrics are there.",
+)
 PRIORITY = about(
     null(enum(*PRIORITIES)), "The job's place in the queue. Within one priority, first come, first served."
 )

@@ -43,7 +43,7 @@ from services.gateway.reads import jobs, values
 from services.gateway.reads.datasets import sampling_body
 from services.gateway.reads.jobs import percent, total_seconds
 from services.words.enums import PRIORITIES
-from services.words.jobs import is_finished, states_of, status_of, suite_of
+from services.words.jobs import is_finished, stage_of, states_of, status_of, suite_of
 from touchstone.v1 import job_pb2, results_service_pb2
 
 ID: Schema = {"type": "string", "pattern": "^bm_[0-9a-f]{32}$"}
@@ -54,6 +54,7 @@ MEMBERS: dict[str, Schema] = {
     "dataset_id": about(STRING, "The dataset's id."),
     "dataset_name": about(STRING, "The dataset's name."),
     "status": members.STATUS,
+    "phase": members.PHASE,
     "progress": about(
         {"type": "integer", "minimum": 0, "maximum": 100}, "Percent of rows done, rounded down: 100 means all rows."
     ),
@@ -108,6 +109,7 @@ def benchmark_body(job: job_pb2.Job) -> dict[str, Any]:
         "dataset_id": work.dataset_id,
         "dataset_name": work.name,
         "status": status_of(job.state),
+        "phase": stage_of(job),
         "progress": percent(job),
         "completed": progress.items_done,
         "total": progress.items_total,

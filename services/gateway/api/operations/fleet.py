@@ -15,7 +15,7 @@ from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
 from services.words.endpoints import EVALUATOR_STATES, evaluator_state
 from services.words.enums import ENDPOINT_STATES, mode_name, reading_name, weighting_name
-from services.words.jobs import status_of
+from services.words.jobs import stage_of, status_of
 from services.words.plugins import PROVIDER, SCORER, SUITE
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, scheduler_service_pb2, suite_pb2
 
@@ -39,7 +39,7 @@ async def queue(call: Call) -> JSONResponse:
 
 def _queued(job: job_pb2.Job) -> dict[str, Any]:
     """For a job that the caller may not see: only its position and its progress."""
-    live = {"status": status_of(job.state), "progress": progress_body(job)}
+    live = {"status": status_of(job.state), "phase": stage_of(job), "progress": progress_body(job)}
     return (row(job) if job.job_id else dict.fromkeys(ROW)) | live
 
 
@@ -175,10 +175,10 @@ def _suite(one: suite_pb2.Suite) -> dict[str, Any]:
 
 _QUEUED = shape(
     {name: null(schema) for name, schema in ROW.items()}
-    | {"status": members.STATUS, "progress": about(PROGRESS, "Its progress.")},
+    | {"status": members.STATUS, "phase": members.PHASE, "progress": about(PROGRESS, "Its progress.")},
     name="QueuedJob",
 )
-"""All null but the last two for jobs that the caller may not see."""
+"""All null but status, phase and progress for jobs that the caller may not see."""
 _ENDPOINT = shape(
     {
         "endpoint": about(STRING, "The endpoint's name, which `config.provider` takes."),
