@@ -15,7 +15,12 @@ _STEP = 256 * 1024
 _FREE_BYTES = 16 * 1024 * 1024
 """Decompressed bytes that are allowed at any ratio."""
 _GZIP = b"\x1f\x8b"
-_HEAD_BYTES = 8
+_HEAD_BYTES = 16
+_SAMPLE_BYTES = 4096
+_MOST_BINARY, _FEW_CONTROLS = 50, 8
+"""A text may have one control character in 50 bytes, and a short one 8."""
+_TEXT = bytes(byte for byte in range(256) if byte >= 32 and byte != 127) + b"\t\n\v\f\r\x1a\x1b"
+_TAR, _TAR_AT = b"ustar", 257
 _MARKS = (
     (codecs.BOM_UTF8, ""),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -36,6 +41,22 @@ _FOREIGN = (
     (b"7z\xbc\xaf", "a 7-Zip archive"),
     (b"ARROW1", "an Arrow file"),
     (b"%PDF", "a PDF document"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF87a", "a GIF image"),
+    (b"GIF89a", "a GIF image"),
+    (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"),
+    (b"{\\rtf", "a rich text document"),
+    (b"Rar!\x1a", "a RAR archive"),
+    (b"\x04\x22\x4d\x18", "compressed with LZ4"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"Obj\x01", "an Avro file"),
+    (b"\x93NUMPY", "a NumPy file"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"\x7fELF", "a program"),
+    (b"OggS", "a sound or video file"),
+    (b"ID3", "a sound file"),
     (_GZIP, "compressed with gzip twice"),
 )
 
@@ -74,13 +95,10 @@ class Decoded:
         head, pieces = _peeked(self._pieces)
         if head.startswith(_GZIP):
             head, pieces = _peeked(self._gunzipped(pieces))
-        for magic, what in _FOREIGN:
-            if head.startswith(magic):
-                end = "" if what.endswith(", or") else ". U"
-                raise RefusedError(
-                    f"The file is {what}{end or ' u'}pload JSON, CSV, Excel (.xlsx) or Parquet, plain or compressed "
-                    "with gzip."
-                )
+        # Some programs put the mark of a text before whatever they save.
+        what = next((what for magic, what in _FOREIGN if head.removeprefix(codecs.BOM_UTF8).startswith(magic)), "")
+        if what:
+            raise foreign(what)
         pieces = self._counted(pieces)
         self.binary = next((magic for magic in (ZIP, PARQUET) if head.startswith(magic)), b"")
         for mark, encoding in _MARKS:
@@ -143,6 +161,30 @@ class Decoded:
             decoder.decode(b"", final=True)
         except UnicodeError as error:
             raise RefusedError(f"The file begins as {name} and is not valid {name}. Save it as UTF-8.") from error
+
+
+def foreign(what: str) -> RefusedError:
+    """Why a file that is `what` is refused, and what to do."""
+    end = "" if what.endswith(", or") else ". U"
+    return RefusedError(
+        f"The file is {what}{end or ' u'}pload JSON, CSV, Excel (.xlsx) or Parquet, plain or compressed with gzip."
+    )
+
+
+def refuse_binary(head: bytes) -> None:
+    """Raises RefusedError for the first bytes of a binary file: its lines would each be wrong JSON.
+    A text may have some wrong characters, which the reader of its lines then names."""
+    if head[_TAR_AT:].startswith(_TAR):
+        raise foreign("a tar archive")
+    sample = head[:_SAMPLE_BYTES]
+    if not sample or sample.lstrip()[:1] in (b"{", b"["):
+        return
+    nulls = sorted((sample[0::2].count(0), sample[1::2].count(0)))
+    if nulls[1] * 8 > len(sample) * 3 and nulls[0] * 50 < len(sample):
+        raise RefusedError("The file looks like UTF-16 without the mark of its encoding. Save it as UTF-8.")
+    controls = len(sample.translate(None, _TEXT))
+    if b"\0" in sample and controls > max(_FEW_CONTROLS, len(sample) // _MOST_BINARY):
+        raise foreign("binary, and not a text")
 
 
 def _too_large(limits: Limits) -> RefusedError:

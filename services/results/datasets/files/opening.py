@@ -14,7 +14,7 @@ from typing import IO, Any
 from services.chat_requests.faults import RefusedError, WrongRowError
 from services.results.datasets.files import documents
 from services.results.datasets.files.arrays import array_objects
-from services.results.datasets.files.decoding import PARQUET, ZIP, Decoded, Expanded
+from services.results.datasets.files.decoding import PARQUET, ZIP, Decoded, Expanded, refuse_binary
 from services.results.datasets.files.lines import NO_ROWS, CsvObjects, Values, json_objects, numbered, separator_of
 from services.results.datasets.files.parquet import ParquetObjects
 from services.results.datasets.files.workbook import WorkbookObjects
@@ -148,7 +148,7 @@ def _document(container: Container, value: Any) -> Opened:
 
 
 def _peeked(pieces: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
-    """The beginning as a text that ends with a line, and all pieces."""
+    """The beginning as a text that ends with a line, and all pieces. Raises RefusedError for a binary file."""
     held: list[bytes] = []
     size = 0
     whole = True
@@ -159,6 +159,7 @@ def _peeked(pieces: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
             whole = False
             break
     head = b"".join(held)[:_HEAD_BYTES]
+    refuse_binary(head)
     if not whole:
         head = head[: head.rfind(b"\n") + 1] or head
     return head.decode(errors="replace"), chain(held, pieces)

@@ -6,12 +6,15 @@ import bz2
 import io
 import os
 import zipfile
+from random import Random
 
 import pytest
 
 from services.results.datasets.frames import Limits
 from tests.unit.results.uploads import contents, packed, upload
+from touchstone.v1.dataset_pb2 import Dataset
 
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + Random(0).randbytes(2000)
 PLAIN = '{"prompt": "Größe? 你好 🙂"}\n{"prompt": "b", "custom_id": "ü"}\n'
 
 
@@ -73,10 +76,40 @@ def test_gzip_may_have_members_and_padding() -> None:
         (b"%PDF-1.7\n", "PDF"),
         (b"\xfd7zXZ\x00", "xz"),
         (b"\x28\xb5\x2f\xfd\x04", "Zstandard"),
+        (PNG, "a PNG image"),
+        (packed(PNG), "a PNG image"),
+        (b"\xef\xbb\xbf" + PNG, "a PNG image"),
+        (PNG + PLAIN.encode(), "a PNG image"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF" + PLAIN.encode(), "a JPEG image"),
+        (rb"{\rtf1\ansi Question}", "a rich text document"),
+        (b"rows.jsonl".ljust(257, b"\0") + b"ustar  \0" + PLAIN.encode(), "a tar archive"),
+        (packed(b"rows.jsonl".ljust(257, b"\0") + b"ustar\x0000" + PLAIN.encode()), "a tar archive"),
+        (b"\0\0\0\x18ftypmp42" + bytes(range(256)), "binary, and not a text"),
+        (Random(1).randbytes(5000), "binary, and not a text"),
+        (b"\n" * 20 + Random(2).randbytes(5000) + PLAIN.encode(), "binary, and not a text"),
+        (PLAIN.encode("utf-16-be"), "UTF-16 without the mark"),
     ],
 )
 def test_a_file_that_is_something_else_is_refused_with_its_name(data: bytes, reason: str) -> None:
     assert reason in upload(data).refused
+
+
+@pytest.mark.parametrize("name", ["answers.jsonl", "picture.png", "table.csv"])
+@pytest.mark.parametrize("format_", [Dataset.FORMAT_UNSPECIFIED, Dataset.FORMAT_CSV])
+def test_a_binary_file_is_refused_as_a_whole_whatever_its_name_and_format(name: str, format_: Dataset.Format) -> None:
+    for data in (PNG, packed(PNG), Random(3).randbytes(100_000)):
+        found = upload(data, name=name, format=format_)
+        assert found.refused.endswith("pload JSON, CSV, Excel (.xlsx) or Parquet, plain or compressed with gzip.")
+        assert found.refused.count(". ") == 1
+        assert found.bad is None
+
+
+def test_wrong_characters_in_a_text_are_left_for_its_lines() -> None:
+    """A text of another encoding, and one with a few control characters."""
+    latin = "question,reference\n" + "Où est l'été à Orléans ?,là\n" * 20
+    for data in (latin.encode("latin-1"), PLAIN.encode() + b'{"prompt": "a\0b"}\n', b'{"prompt": "\0\1\2\3"}\n'):
+        assert "binary" not in str(upload(data).refusal)
+    assert list(upload(PLAIN.encode() + b'{"prompt": "a\0b"}\n').reasons) == [3]
 
 
 def test_an_excel_workbook_is_refused_with_its_name() -> None:
