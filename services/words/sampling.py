@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, TypedDict
+from types import MappingProxyType
+from typing import Annotated, Any, TypedDict
 
-from services.words.endpoints import LABELS
+from services.words.endpoints import LABELS, not_taken
 from services.words.fields import INT64_MAX, Number, declared
 
 _CHAT = ("ollama", "openai", "vllm", "engine", "grok", "gemini", "anthropic", "http")
@@ -85,6 +86,56 @@ class SamplingParameters(TypedDict, total=False):
             _SEEDED,
         ),
     ]
+
+
+_OLLAMAS = frozenset(("options", "num_ctx", "num_predict", "keep_alive", "think"))
+_GEMINIS = frozenset(("generationConfig", "safetySettings", "thinkingConfig", "thinkingBudget", "thinkingLevel"))
+_OPENAIS = frozenset(
+    (
+        *("n", "best_of", "logit_bias", "max_completion_tokens", "reasoning_effort", "verbosity", "user"),
+        *("prediction", "modalities", "stop"),
+    )
+)
+_PENALTIES = frozenset(("frequency_penalty", "presence_penalty"))
+_SERVERS = frozenset(("repetition_penalty", "repeat_penalty", "min_p", "chat_template_kwargs", "guided_json"))
+NEVER_TAKEN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "anthropic": _OLLAMAS | _GEMINIS | _OPENAIS | _PENALTIES | _SERVERS | {"seed", "format", "logprobs"},
+        # Its JSON also has the names of its protos, such as frequency_penalty.
+        "gemini": _OLLAMAS | _OPENAIS | _SERVERS | {"thinking", "max_tokens", "format"},
+        # Of parameters that belong into `options`, it ignores those next to it.
+        "ollama": _OPENAIS | _GEMINIS | _PENALTIES | {"thinking", "max_tokens", "chat_template_kwargs"},
+        "grok": _OLLAMAS | _GEMINIS | _SERVERS | {"thinking", "top_k", "best_of", "format"},
+        "vllm": _OLLAMAS | _GEMINIS,
+        "engine": _OLLAMAS | _GEMINIS,
+        # Any server may be behind these, and a baseline takes part with the parameters of a model.
+        "openai": frozenset(),
+        "http": frozenset(),
+        "baseline": frozenset(),
+    }
+)
+"""Further fields that no model of a kind takes, as its API's documentation has them: it refuses or ignores them."""
+_WRITTEN: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"anthropic": ("system",), "gemini": ("systemInstruction",), "ollama": ("truncate", "shift")}
+)
+RESERVED = ("model", "messages", "prompt", "input", "contents", "stream")
+"""Body fields that the evaluator writes; custom JSON may not replace them."""
+
+
+def further_problem(kind: str, endpoint: str, values: Mapping[str, Any], path: str) -> str:
+    """Why a job at an endpoint of this kind cannot send one of its further fields, as a sentence that names it by
+    `path`; empty if it can send all."""
+    for name, value in values.items():
+        field = f"{path}.{name}"
+        if kind == "http" or (name == "logprobs" and not value):
+            continue
+        if name in RESERVED or name in _WRITTEN.get(kind, ()):
+            return f"{field} is set by Touchstone itself. Leave it out."
+        if name in NEVER_TAKEN.get(kind, ()):
+            return not_taken(endpoint, field)
+        if kind in NEVER_TAKEN and name in ("n", "candidateCount") and (value != 1 or isinstance(value, bool)):
+            return f"{field} must be 1: each call gives one answer. To ask several times, set repeats."
+    return ""
 
 
 def offered(kinds: Collection[str]) -> list[Parameter]:

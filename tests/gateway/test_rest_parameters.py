@@ -31,6 +31,7 @@ async def test_the_schedulers_sentences_name_fields_of_rest(gateway: Running) ->
     ("said", "told"),
     [
         ("set sampling.max_tokens, or max_tokens in every row.", "set max_tokens, or max_tokens in every row."),
+        ("stub does not take sampling.extra_json.n.", "stub does not take custom_config.n."),
         ("Shorten sampling.extra_json or the list.", "Shorten custom_config or the list."),
         ("spec.sampling.context_length must be between 1 and 9.", "num_ctx must be between 1 and 9."),
         ("Set context_length.", "Set num_ctx."),

@@ -15,7 +15,7 @@ from services.gateway.fields.checks import Check, Problem
 from services.words import refusals
 from services.words.fields import Choice, Field, Number, OpenChoice, Pattern, Switch, Text, TextList, TextTable
 from services.words.job_options import ALL
-from services.words.sampling import BY_REST_NAME, PARAMETERS
+from services.words.sampling import BY_REST_NAME, PARAMETERS, RESERVED
 from touchstone.v1 import job_pb2
 
 PILOT_LABEL = "pilot"
@@ -78,8 +78,6 @@ def options_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 ALIASES = [(alias, one.rest) for one in PARAMETERS.values() for alias in one.aliases]
 """Names that other APIs have for a parameter, each with Touchstone's own; either may be given."""
-RESERVED = ("model", "messages", "prompt", "input", "contents", "stream")
-"""Body fields that the evaluator writes; custom JSON may not replace them."""
 
 
 def parameter_problems(values: Mapping[str, object], path: str) -> list[tuple[str, str]]:

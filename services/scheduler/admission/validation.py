@@ -18,7 +18,7 @@ from services.words.enums import MODES
 from services.words.fields import Choice, Number
 from services.words.job_options import DATASET, LABELS, MOST_MODEL, SUITE, place_of
 from services.words.jobs import calls_nobody, is_import, takes_stored
-from services.words.sampling import PARAMETERS
+from services.words.sampling import PARAMETERS, further_problem
 from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, suite_pb2
 
 _BATCH_KINDS = ("openai", "gemini")
@@ -243,6 +243,11 @@ def _check_reachable(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> 
         if one.name in PARAMETERS and endpoint.kind not in PARAMETERS[one.name].kinds:
             field = f"spec.sampling.{one.name}"
             raise InvalidRequestError(not_taken(spec.endpoint, f"sampling.{one.name}"), field)
+    # A job that takes another job's answers must have the same parameters.
+    if not spec.reuse.job_id:
+        values = further_fields.fields(spec.sampling)
+        if problem := further_problem(endpoint.kind, spec.endpoint, values, "sampling.extra_json"):
+            raise InvalidRequestError(problem, "spec.sampling.extra_json")
 
 
 def _check_suite(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:

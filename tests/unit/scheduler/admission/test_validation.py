@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from services import further_fields
 from services.errors import InvalidRequestError
 from services.evaluator.endpoints.endpoint import Endpoint
+from services.evaluator.providers import anthropic_wire, gemini_wire
 from services.evaluator.providers.protocol.capabilities import of_protocol
 from services.scheduler.admission.validation import validate
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.settings import Limits
+from services.words.endpoints import LABELS
 from tests.unit.scheduler.fakes import ALICE, World, evaluator
 from tests.unit.scheduler.fakes import spec as demo_spec
 from touchstone.v1 import endpoint_pb2, job_pb2, scoring_pb2, suite_pb2
@@ -238,3 +243,72 @@ def test_a_parameter_that_the_kind_has_no_field_for_is_refused() -> None:
     )
     assert refusal(wanted, endpoint_pb2.Endpoint(kind="ollama")) == ("", "")
     assert refusal(wanted, endpoint_pb2.Endpoint(kind="baseline", baseline=True)) == ("", "")
+
+
+_SAME = {"tools": [], "response_format": {"type": "text"}, "logprobs": False, "x_of_tomorrow": 1}
+"""Further fields that each kind takes."""
+TAKEN: dict[str, dict[str, Any]] = {
+    "anthropic": {"thinking": {"type": "adaptive"}, "stop_sequences": ["."], "metadata": {}, "service_tier": "auto"},
+    "gemini": {
+        "thinkingConfig": {"thinkingBudget": 1},
+        "frequency_penalty": 1,
+        "safetySettings": [],
+        "stopSequences": [],
+    },
+    "ollama": {"options": {"mirostat": 1}, "think": True, "keep_alive": "5m", "format": "json", "logprobs": True},
+    "openai": {"n": 1, "reasoning_effort": "low", "num_ctx": 9, "thinking": {}, "logit_bias": {}, "logprobs": True},
+    "vllm": {"chat_template_kwargs": {}, "guided_json": {}, "repetition_penalty": 1, "logit_bias": {}},
+    "engine": {"chat_template_kwargs": {}, "repeat_penalty": 1, "n": 1},
+    "grok": {"reasoning_effort": "low", "search_parameters": {}, "frequency_penalty": 1, "n": 1},
+    "http": {"n": 2, "model": "x", "options": {}, "anything": None},
+    "baseline": {"n": 2, "options": {}},
+}
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "anthropic": (
+        {"n": 2, "seed": 1, "min_p": 0, "frequency_penalty": 0, "logit_bias": {}, "options": {}, "logprobs": True},
+        {"system": "Be brief.", "messages": [], "stream": True},
+    ),
+    "gemini": (
+        {"n": 1, "max_tokens": 9, "logit_bias": {}, "options": {}, "reasoning_effort": "low", "thinking": {}},
+        {"contents": [], "systemInstruction": {}, "candidateCount": 2},
+    ),
+    "ollama": (
+        {"n": 1, "max_tokens": 9, "frequency_penalty": 0, "reasoning_effort": "low", "thinkingConfig": {}},
+        {"truncate": True, "model": "x"},
+    ),
+    "openai": ({}, {"n": 2, "stream": True}),
+    "vllm": ({"options": {}, "num_ctx": 9, "thinkingBudget": 1}, {"n": 3}),
+    "engine": ({"keep_alive": 1, "generationConfig": {}}, {"n": True, "model": "x"}),
+    "grok": ({"top_k": 1, "min_p": 0, "options": {}, "chat_template_kwargs": {}}, {"n": 2, "input": ""}),
+    "http": ({}, {}),
+    "baseline": ({}, {}),
+}
+"""What the kind never takes; what Touchstone sets, or what must be one answer."""
+WRITTEN = {"anthropic": anthropic_wire.WRITTEN, "gemini": gemini_wire.WRITTEN}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_a_further_field_that_the_kind_never_takes_is_refused_by_its_name(kind: str) -> None:
+    def said(values: dict[str, Any]) -> str:
+        wanted = spec(suite="demo")
+        further_fields.write(wanted.sampling, values)
+        sentence, field = refusal(wanted, endpoint_pb2.Endpoint(kind=kind, baseline=kind == "baseline"))
+        assert field == ("spec.sampling.extra_json" if sentence else "")
+        return sentence
+
+    assert said(_SAME | TAKEN[kind]) == ""
+    foreign, own = REFUSED[kind]
+    for name, value in foreign.items():
+        path = f"sampling.extra_json.{name}"
+        assert said({"x": 1, name: value}) == f"stub does not take {path}. Leave it out of the job's parameters."
+    for name, value in own.items():
+        assert said({name: value}).startswith(f"sampling.extra_json.{name} ")
+    for name in WRITTEN.get(kind, ()):
+        assert said({name: None}).startswith(f"sampling.extra_json.{name} is set by Touchstone itself")
+
+
+def test_a_job_that_takes_stored_answers_keeps_their_further_fields() -> None:
+    wanted = spec(suite="demo")
+    further_fields.write(wanted.sampling, {"n": 2})
+    wanted.reuse.job_id = "j1"
+    assert refusal(wanted, endpoint_pb2.Endpoint(kind="anthropic"))[1] != "spec.sampling.extra_json"
