@@ -12,6 +12,11 @@ with Client() as touchstone:
 `AsyncClient` has the same methods as coroutines.
 """
 
+import os
+
+# Before grpc is imported: it would print each failed handshake, five times a second, where one sentence is enough.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
 from touchstone.v1.scoring_pb2 import Scoring
 from touchstone_client.client import AsyncClient, Client
 from touchstone_client.errors import (

@@ -8,6 +8,9 @@ from touchstone_client.settings import Settings
 
 _HANDSHAKE = ("handshake", "certificate", "ssl_error", "tls")
 
+_HTTP = ("Failed parsing HTTP/2", "http1.x server", "missing selected ALPN property")
+"""What gRPC says of a server that answers in HTTP/1, or that offers no HTTP/2 over TLS."""
+
 
 def why(code: grpc.StatusCode, details: str, address: str, variable: str, settings: Settings) -> str:
     """A sentence for users. `variable` is the setting of `address`."""
@@ -22,6 +25,11 @@ def why(code: grpc.StatusCode, details: str, address: str, variable: str, settin
             f"The certificate of {address} is not from an authority in TOUCHSTONE_TLS_CA, or has expired. "
             "Set TOUCHSTONE_TLS_CA to the authority's certificate."
         )
+    if any(words in details for words in _HTTP):
+        return (
+            f"{address} is an HTTP port, such as the gateway's. Set {variable} to the service's gRPC port, which is "
+            f"{_usual_port(variable)} unless it was changed."
+        )
     if "lookup" in details or "Domain name not found" in details:
         return f"The host name in {address} was not found. Set {variable}."
     # A host's name may contain such a word.
@@ -30,6 +38,11 @@ def why(code: grpc.StatusCode, details: str, address: str, variable: str, settin
     if "failed to connect" in details and ("Socket closed" in details or "reset by peer" in details):
         return f"{address} closed the connection. {_closed(settings)}"
     return f"Nothing answers at {address}. Start Touchstone, or set {variable}."
+
+
+def _usual_port(variable: str) -> str:
+    usual = Settings()
+    return (usual.results if variable == "TOUCHSTONE_RESULTS" else usual.scheduler).rpartition(":")[2]
 
 
 def _closed(settings: Settings) -> str:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import ssl
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -77,6 +83,46 @@ def test_a_client_certificate_of_another_authority(demanding: str, certificates:
     own = certificates.path("stranger.pem"), certificates.path("stranger.key")
     assert said(demanding, certificates.path("ca.pem"), *own) == (
         "ADDRESS closed the connection. It may not trust the certificate in TOUCHSTONE_TLS_CLIENT_CERT."
+    )
+
+
+class _Http(BaseHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_port_of_http(tls: bool, certificates: Certificates) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Http)
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates.path("server.pem"), certificates.path("server.key"))
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        assert said(f"127.0.0.1:{server.server_port}", certificates.path("ca.pem") if tls else "") == (
+            "ADDRESS is an HTTP port, such as the gateway's. Set TOUCHSTONE_SCHEDULER to the service's gRPC port, "
+            "which is 8051 unless it was changed."
+        )
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_nothing_but_the_sentence_is_printed(certificates: Certificates) -> None:
+    """gRPC prints each failed handshake, unless its verbosity is set before it is imported."""
+    script = "import sys; from touchstone_client.__main__ import main; sys.argv[1:] = ['queue']; sys.exit(main())"
+    with serving() as fakes:
+        environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"} | {
+            "TOUCHSTONE_SCHEDULER": fakes.address,
+            "TOUCHSTONE_TLS_CA": certificates.path("ca.pem"),
+        }
+        done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert done.stderr == (
+        f"touchstone: {fakes.address} serves without TLS. Unset TOUCHSTONE_TLS_CA, or set TOUCHSTONE_SCHEDULER to an "
+        "address with TLS.\n"
     )
 
 
