@@ -9,7 +9,7 @@ from services.chat_requests import messages, sampling
 from services.chat_requests.faults import WrongRowError, quoted
 from services.chat_requests.strict_json import dump, parse
 from services.results.datasets.reading.paths import has, value_at
-from services.results.datasets.reading.promptfoo import Promptfoo
+from services.results.datasets.reading.promptfoo import OneScorer, Promptfoo
 from services.results.datasets.reading.row import Row
 from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shapes import Shape
@@ -164,12 +164,19 @@ class Shaped:
 class Tests:
     """Tests of promptfoo: their variables are columns."""
 
-    def __init__(self, tests: Promptfoo, columns: Columns) -> None:
+    def __init__(self, tests: Promptfoo, columns: Columns, references: References) -> None:
         self._tests = tests
         self._columns = columns
+        self._as_patterns = references.are_patterns
+        self._has_own = references.field not in ("", "reference")
+        self._one_scorer = OneScorer()
 
     def row(self, values: dict[str, Any]) -> DatasetRow:
-        return self._columns.row(self._tests.columns(Row(values)))
+        test = Row(values)
+        made = self._tests.columns(test, as_pattern=self._as_patterns)
+        if not (self._as_patterns or self._has_own):
+            self._one_scorer.check(test)
+        return self._columns.row(made)
 
 
 def _taken_id(values: dict[str, Any], field: str) -> str:

@@ -13,7 +13,15 @@ from services.results.datasets.reading.recognition import readings
 from touchstone.v1.dataset_pb2 import Dataset, DatasetOptions, DatasetRow
 from touchstone.v1.dataset_service_pb2 import DatasetReading, PreviewDatasetResponse
 
-_MAY_BE_SAID = ("format", "sheet", "template", "last_assistant", "custom_id_field", "scoring.reference_field")
+_MAY_BE_SAID = (
+    "format",
+    "sheet",
+    "template",
+    "last_assistant",
+    "custom_id_field",
+    "scoring.reference_field",
+    "scoring.scorer",
+)
 """Options by which a file that would be refused may be read."""
 _FIRST_ROWS = 5
 _MOST_COLUMNS = 100

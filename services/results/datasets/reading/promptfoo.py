@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests.strict_json import dump
 from services.results.datasets.reading.row import Row
 from touchstone.v1.dataset_pb2 import Dataset
 
@@ -37,6 +38,7 @@ _OTHER_TYPES = frozenset(
     )
 )
 _NAMES_SHOWN = 10
+_PROMPT_SHOWN = 80
 _REPLACED = "{{"
 _FILE = "file://"
 _NUNJUCKS = "{%"
@@ -50,16 +52,19 @@ class Promptfoo:
     def fits(self, row: Row) -> bool:
         return isinstance(row.get("vars"), dict) or any(map(_EXPECTED.fullmatch, row.values))
 
-    def about(self, row: Row) -> str:
+    def about(self, row: Row, prompt: str = "") -> str:
+        """`prompt` is the one of the configuration, where the rows are asked with it."""
         found = next(iter(_texts(_asserts(row))), None)
         names = ", ".join(quoted(name, 20)[1:-1] for name in list(_variables(row))[:_NAMES_SHOWN]) or "vars"
+        source = f"{names} in the configuration's {quoted(prompt, _PROMPT_SHOWN)}" if prompt else names
         if found is None:
-            return f"prompt from {names}; no reference"
+            return f"prompt from {source}; no reference"
         kind = found["type"]
-        return f"prompt from {names}, reference from assert ({kind}), which the scorer {_SCORERS[kind]} compares"
+        return f"prompt from {source}, reference from assert ({kind}), which the scorer {_SCORERS[kind]} compares"
 
-    def columns(self, row: Row) -> dict[str, Any]:
-        """The test's variables, its "reference", and what else it holds. Raises WrongRowError."""
+    def columns(self, row: Row, *, as_pattern: bool = False) -> dict[str, Any]:
+        """The test's variables, its "reference", and what else it holds. `as_pattern`: the reference is a pattern that
+        matches what the assert takes. Raises WrongRowError."""
         options = row.get("options")
         if any(row.get(name) for name in _ADDED) or (
             isinstance(options, dict) and {"prefix", "suffix"} & options.keys()
@@ -76,8 +81,37 @@ class Promptfoo:
         if rest := [each for each in asserts if each not in texts]:
             made["assert"] = rest
         if texts and "reference" not in made:
-            made["reference"] = _right(texts[0])
+            right = _right(texts[0])
+            made["reference"] = _patterns(texts[0]["type"], right) if as_pattern else right
         return made
+
+
+class OneScorer:
+    """Refuses tests whose asserts one scorer cannot compare as promptfoo does: it compares all rows."""
+
+    def __init__(self) -> None:
+        self._first = ""
+
+    def check(self, row: Row) -> None:
+        """Raises RefusedError for an assert of another kind than that of the rows before."""
+        if row.get("reference") is not None or not (texts := _texts(_asserts(row))):
+            return
+        kind = texts[0]["type"]
+        self._first = self._first or kind
+        if _SCORERS[kind] != _SCORERS[self._first]:
+            raise RefusedError(
+                f"The tests have asserts of the types {self._first} and {kind}, and one scorer compares all rows. "
+                "Choose the scorer regex, with which each test is compared as its own assert says, or upload the tests "
+                "of each type as a file of their own.",
+                "scoring.scorer",
+            )
+
+
+def own_prompt(others: Mapping[str, Any]) -> str:
+    """The only prompt of a configuration; empty where it has none or several, or where it is in another file."""
+    prompts = others.get("prompts")
+    prompts = [prompts] if isinstance(prompts, str) else prompts if isinstance(prompts, list) else []
+    return prompts[0] if len(prompts) == 1 and isinstance(prompts[0], str) and _FILE not in prompts[0] else ""
 
 
 def template_of(row: Row, others: Mapping[str, Any]) -> str:
@@ -85,14 +119,12 @@ def template_of(row: Row, others: Mapping[str, Any]) -> str:
     RefusedError."""
     if others.get("defaultTest"):
         raise RefusedError("The configuration has defaultTest. Write what it holds into each test.")
-    prompts = others.get("prompts")
-    prompts = [prompts] if isinstance(prompts, str) else prompts if isinstance(prompts, list) else []
-    if len(prompts) == 1 and isinstance(prompts[0], str) and _FILE not in prompts[0]:
-        if _NUNJUCKS in prompts[0]:
+    if prompt := own_prompt(others):
+        if _NUNJUCKS in prompt:
             raise RefusedError(
                 "The prompt has statements of Nunjucks, {% … %}. Set a template without them.", "template"
             )
-        return prompts[0]
+        return prompt
     names = list(_variables(row))
     if len(names) == 1:
         return f"{{{{{names[0]}}}}}"
@@ -148,3 +180,15 @@ def _right(found: Mapping[str, Any]) -> Any:
         if isinstance(each, str) and (_REPLACED in each or each.startswith(_FILE)):
             raise WrongRowError("The value of the assert is taken from elsewhere. Write it out.")
     return value
+
+
+def _patterns(kind: str, right: Any) -> Any:
+    """A pattern, or a list of several, that matches the answers which an assert of this type takes."""
+    if kind == "regex" or right is None or isinstance(right, dict):
+        return right
+    if isinstance(right, list):
+        return [_patterns(kind, each) for each in right]
+    text = re.escape(right if isinstance(right, str) else dump(right))
+    if kind == "equals":
+        return rf"\A\s*{text}\s*\z"
+    return f"(?i){text}" if kind.startswith("i") else text

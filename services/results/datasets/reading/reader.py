@@ -127,7 +127,7 @@ class Reading:
             self._last_messages = LastMessages(LAST_ASSISTANT_REFERENCE, self._references)
         if file.header is not None:
             self._check_header(file.header)
-        self._reading = sentence(file, self._format, first, self._references)
+        self._reading = sentence(file, self._format, first, self._references, self._template is not None)
         return chain(head, file.values)
 
     def _note_sheets(self, names: list[str]) -> None:
@@ -165,7 +165,8 @@ class Reading:
         template = self._template
         if format_ == Dataset.FORMAT_PROMPTFOO:
             template = template or Template.parse(template_of(Row(first), file.others))
-            return Tests(PROMPTFOO, Columns(template, self._references, self._tally, id_field))
+            columns = Columns(template, self._references, self._tally, id_field)
+            return Tests(PROMPTFOO, columns, self._references)
         if template is None:
             raise no_template(list(first))
         return Columns(template, self._references, self._tally, id_field)

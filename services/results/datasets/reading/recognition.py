@@ -8,7 +8,7 @@ from typing import Any
 from services.chat_requests.faults import RefusedError, quoted
 from services.chat_requests.sampling import is_field
 from services.results.datasets.files.opening import Container, Opened
-from services.results.datasets.reading.promptfoo import Promptfoo
+from services.results.datasets.reading.promptfoo import Promptfoo, own_prompt
 from services.results.datasets.reading.row import Row
 from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shapes import SHAPES
@@ -104,15 +104,18 @@ def readings(
         allowed.append(Dataset.FORMAT_BATCH)
     if any(first.get(name) is not None for name in _OWN):
         allowed.append(Dataset.FORMAT_LINES)
-    return {format_: sentence(opened, format_, first, references) for format_ in allowed}
+    return {format_: sentence(opened, format_, first, references, has_template) for format_ in allowed}
 
 
-def sentence(opened: Opened, format_: Dataset.Format, values: dict[str, Any], references: References) -> str:
+def sentence(
+    opened: Opened, format_: Dataset.Format, values: dict[str, Any], references: References, has_template: bool
+) -> str:
     """What the file is, and what of its rows becomes prompt and reference."""
     row = Row(values)
     named = references.field or "reference"
     if shape := _KINDS.get(format_):
-        about = shape.about(row)
+        prompt = "" if has_template else own_prompt(opened.others)
+        about = PROMPTFOO.about(row, prompt) if format_ == PROMPTFOO.format else shape.about(row)
         if references.field:
             about = f"{about.partition(', reference from')[0]}, reference from {named}"
     else:

@@ -62,6 +62,11 @@ class References:
         """Whether a reference is a list of tool calls."""
         return self._scorer == TOOL_CALLS
 
+    @property
+    def are_patterns(self) -> bool:
+        """Whether a reference is a pattern that the answer must match."""
+        return self._scorer == "regex"
+
     def _check_answers(self, answers: list[Any]) -> None:
         if not 0 < len(answers) <= _MOST_ANSWERS:
             raise WrongRowError(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from services.patterns import compiled
 from tests.unit.results.datasets.reading.kinds import KINDS
 from tests.unit.results.uploads import Outcome, jsonl, upload
 from touchstone.v1.dataset_pb2 import Dataset, DatasetRow
@@ -359,16 +360,64 @@ tests:
 
 
 def test_the_prompt_of_a_configuration_is_the_template() -> None:
-    made = upload(CONFIG.encode())
+    made = upload(CONFIG.encode(), scoring=Scoring(scorer="regex"))
 
     assert [said(row)[0][1] for row in made.rows] == [
         "Answer in French: Capital of France?",
         "Answer in English: A gas?",
     ]
-    assert [json.loads(row.reference) for row in made.rows] == ["Paris", ["neon", "argon"]]
+    assert [json.loads(row.reference) for row in made.rows] == [r"\A\s*Paris\s*\z", ["(?i)neon", "(?i)argon"]]
     assert json.loads(made.rows[0].metadata)["assert"] == [{"type": "latency", "threshold": 500}]
     assert made.dataset is not None
-    assert made.dataset.reading.startswith("YAML, read as promptfoo tests: prompt from language, question, reference")
+    assert made.dataset.reading.startswith(
+        "YAML, read as promptfoo tests: prompt from language, question in the configuration's "
+        '"Answer in {{language}}: {{question}}", reference from assert (equals)'
+    )
+    other = upload(CONFIG.encode(), scoring=Scoring(scorer="regex"), template="{{question}}").dataset
+    assert other is not None
+    assert "configuration" not in other.reading
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("equals", "contains"), ("icontains", "regex"), ("contains-any", "equals")],
+)
+def test_asserts_that_one_scorer_cannot_compare_are_refused(first: str, second: str) -> None:
+    def tests(*kinds: str) -> bytes:
+        made = [{"vars": {"q": f"{n}"}, "assert": [{"type": kind, "value": "a"}]} for n, kind in enumerate(kinds)]
+        return json.dumps(made).encode()
+
+    for scorer in ("", "exact_match", "contains"):
+        made = upload(tests(first, first, second, first), scoring=Scoring(scorer=scorer))
+        assert made.refused.startswith(f"The tests have asserts of the types {first} and {second}")
+        assert "Choose the scorer regex" in made.refused
+        assert made.refusal is not None
+        assert made.refusal.field == "scoring.scorer"
+        assert upload(tests(first, first), scoring=Scoring(scorer=scorer)).rows
+    assert len(upload(tests(first, second), scoring=Scoring(scorer="regex")).rows) == 2
+    assert upload(tests("contains", "icontains-any")).rows
+    assert upload(tests(first, second), scoring=Scoring(reference_field="q")).rows, "their asserts are not used"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "right", "wrong"),
+    [
+        ("equals", "a.b (c)", ["a.b (c)", " a.b (c)\n"], ["aXb (c)", "It is a.b (c)", "A.b (c)", "a.b (c)\nor"]),
+        ("equals", 42, ["42"], ["142", "42.0"]),
+        ("contains", "C++\n#1", ["In C++\n#1."], ["In C\n#1", "c++\n#1"]),
+        ("icontains", "straße?", ["Die STRAßE?"], ["straß"]),
+        ("icontains-any", ["neon", "argon"], ["It is NEON"], ["xenon"]),
+        ("regex", "^P.*s$", ["Paris"], ["In Paris"]),
+    ],
+)
+def test_with_the_scorer_regex_each_test_is_compared_as_its_assert_says(
+    kind: str, value: Any, right: list[str], wrong: list[str]
+) -> None:
+    made = array({"vars": {"q": "1"}, "assert": [{"type": kind, "value": value}]}, scoring=Scoring(scorer="regex"))
+    found = json.loads(made.rows[0].reference)
+    patterns = found if isinstance(found, list) else [found]
+    for text in (*right, *wrong):
+        assert any(compiled(pattern).search(text) for pattern in patterns) == (text in right), text
 
 
 def test_a_template_makes_the_prompt_of_tests() -> None:
@@ -403,7 +452,7 @@ def test_lines_with_variables_stay_columns_of_a_template() -> None:
     ],
 )
 def test_expected_cells_begin_with_a_type_or_are_equal(expected: str, reference: Any) -> None:
-    data = f'question,__expected,__description\nCapital?,"{expected}",d\nb,c,\n'.encode()
+    data = f'question,__expected,__description\nCapital?,"{expected}",d\nb,,\n'.encode()
     found = upload(data).rows[0]
 
     assert said(found) == [("user", "Capital?")]
