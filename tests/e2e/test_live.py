@@ -68,6 +68,45 @@ async def test_many_pages_of_a_job_move_and_another_opens_and_stops_it(
     await asyncio.gather(*(expect(page.locator("#job-head")).to_contain_text("cancelled") for page in pages))
 
 
+_COUNT_SWAPS = """() => {
+    window.swaps = 0;
+    const swap = htmx.swap;
+    htmx.swap = (...given) => { window.swaps += 1; return swap.apply(htmx, given); };
+}"""
+
+
+async def test_a_page_in_sight_that_nobody_works_in_moves_less_often_and_a_hidden_one_not_at_all(
+    visitor: Visitor,
+) -> None:
+    world = visitor.gateway.world
+    job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    figure = page.locator("#job-progress .figure")
+
+    async def swaps_while_it_moves() -> int:
+        before = int(await page.evaluate("swaps"))
+        for _ in range(16):
+            world.advance(job.job_id, 16)
+            await asyncio.sleep(0.25)
+        return int(await page.evaluate("swaps")) - before
+
+    world.advance(job.job_id, 160)
+    await expect(figure).to_have_text("10 %")
+    await page.evaluate(_COUNT_SWAPS)
+    await page.evaluate("document.hasFocus = () => false")
+    assert await swaps_while_it_moves() <= 2
+    await page.evaluate(_SHOW, False)
+    await asyncio.sleep(0.5)
+    assert await swaps_while_it_moves() == 0
+    await page.evaluate(_SHOW, True)
+    await expect(figure).to_have_text("42 %")
+    # What it has already is not swapped again: the sidebar and the job, each once.
+    assert await page.evaluate("swaps") <= 5
+    world.finish(job.job_id)
+    await expect(page.locator("#job-head")).to_contain_text("completed")
+
+
 async def test_lists_show_what_happens_and_say_when_a_service_is_away(visitor: Visitor) -> None:
     gateway = visitor.gateway
     world = gateway.world

@@ -13,9 +13,19 @@
   let at = "";
   // Per region: the mark with which it was last loaded, and when.
   const loaded = new Map();
-  // Regions of a job's page that wait for their turn.
+  // Regions that wait for their turn, and what was swapped last, by their targets.
   let parts = {};
+  const shown = {};
+  // Many pages may be in sight: each rests after a swap, for longer the longer that took.
+  const REST_MS = 1000;
+  const UNFOCUSED_MS = 3000;
+  const MOST_REST_MS = 3000;
+  const REST_FACTOR = 20;
   let swapped = 0;
+  let took = 0;
+  let turn = 0;
+  // It has just come into sight, and what it asked for has not come yet.
+  let urgent = true;
 
   const job = () => document.querySelector("[data-job]");
   const hello = (again) => channel.postMessage({ page, jobs: job() ? [job().dataset.job] : [], again });
@@ -31,13 +41,27 @@
     }
   }
 
-  function swap(fresh) {
-    const regions = Object.entries(fresh).map(
+  function keep(fresh) {
+    for (const [target, html] of Object.entries(fresh)) {
+      if (shown[target] === html) delete parts[target];
+      else parts[target] = html;
+    }
+  }
+
+  function swap() {
+    const regions = Object.entries(parts).map(
       ([target, html]) => `<hx-partial hx-target="${target}" hx-swap="outerMorph">${html}</hx-partial>`,
     );
     if (!regions.length) return;
+    Object.assign(shown, parts);
+    parts = {};
+    swapped = Date.now();
     htmx.swap({ text: regions.join(""), swap: "none swapEmpty:false", sourceElement: document.body, target: document.body });
+    // With the layout that follows.
+    requestAnimationFrame(() => setTimeout(() => (took = Date.now() - swapped)));
   }
+
+  const rest = () => Math.max(document.hasFocus() ? REST_MS : UNFOCUSED_MS, Math.min(REST_FACTOR * took, MOST_REST_MS));
 
   // What someone writes into, or has opened, is not taken away.
   function isBusy(region) {
@@ -56,17 +80,15 @@
       loaded.set(region.id, { mark: marks[watch], at: now });
       htmx.trigger(region, "live");
     }
-    const every = job()?.dataset.every ?? 0;
-    if (now - swapped < 1000 * every) return;
-    swapped = now;
-    const fresh = parts;
-    parts = {};
-    swap(fresh);
+    const left = swapped + Math.max(rest(), 1000 * (job()?.dataset.every ?? 0)) - now;
+    clearTimeout(turn);
+    if (urgent || left <= 0) swap();
+    else if (Object.keys(parts).length) turn = setTimeout(look, left);
   }
 
   function take(told) {
     if (told.job !== job()?.dataset.job) return;
-    Object.assign(parts, told.parts);
+    keep(told.parts);
     if (told.done) {
       // Nothing changes any more.
       job().remove();
@@ -74,11 +96,20 @@
       hello(false);
     }
     look();
+    urgent = false;
   }
 
   channel.onmessage = ({ data }) => {
     if (data.ask) hello(true);
     if (data.ask || data.page || (data.to && data.to !== page)) return;
+    if (document.hidden) {
+      // Nothing is drawn out of sight. What came is at hand when the page is shown, which then asks for the rest.
+      if (data.pulse) {
+        marks = data.pulse.marks;
+        keep(data.pulse.parts);
+      } else if (data.job && data.job === job()?.dataset.job) keep(data.parts);
+      return;
+    }
     heard = Date.now();
     if (data.lost) {
       at = data.at ?? at;
@@ -87,8 +118,9 @@
       at = data.pulse.at;
       marks = data.pulse.marks;
       say(data.pulse.silence);
-      if (!document.hidden) swap(data.pulse.parts);
+      keep(data.pulse.parts);
       look();
+      if (!job()) urgent = false;
     } else take(data);
   };
 
@@ -113,6 +145,8 @@
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
     heard = Date.now();
+    urgent = true;
+    look();
     hello(true);
   });
   addEventListener("pagehide", () => channel.postMessage({ page, bye: true }));

@@ -4,6 +4,8 @@
 // The server sends at least every second.
 const SILENT_MS = 3000;
 const AGAIN_MS = 1000;
+// Pages hear this often that nothing has changed.
+const QUIET_MS = 2000;
 // Hidden pages may run their timers once a minute only.
 const FORGET_MS = 200_000;
 
@@ -16,6 +18,7 @@ class LiveStream {
     // What was last sent, whole: the frame under "", jobs by their ids.
     this.kept = new Map();
     this.followed = null;
+    this.pulsed = 0;
     this.channel.postMessage({ ask: true });
     setInterval(() => this.forget(), FORGET_MS / 4);
   }
@@ -73,7 +76,10 @@ class LiveStream {
     if (this.reading !== reading || this.followed === null) return;
     // A stream ends by itself from time to time, and a new one begins.
     if (ended) again = 0;
-    else this.channel.postMessage({ lost: true, refusal, at: this.kept.get("")?.at });
+    else {
+      this.channel.postMessage({ lost: true, refusal, at: this.kept.get("")?.at });
+      this.pulsed = 0;
+    }
     this.retrying = setTimeout(() => this.connect(jobs), again);
   }
 
@@ -100,12 +106,18 @@ class LiveStream {
     if (!event) return;
     const told = JSON.parse(data);
     const key = event === "job" ? told.job : "";
-    const held = this.kept.get(key)?.parts ?? {};
+    const before = this.kept.get(key);
+    const held = before?.parts ?? {};
     this.kept.set(key, { ...told, parts: { ...held, ...told.parts } });
     // A new connection begins with everything: pages get what they do not have yet.
     for (const [target, html] of Object.entries(told.parts)) if (held[target] === html) delete told.parts[target];
-    if (event === "pulse") this.channel.postMessage({ pulse: told });
-    else if (told.done || Object.keys(told.parts).length) this.channel.postMessage(told);
+    if (event === "pulse") {
+      const plain = ({ silence, marks, parts }) => JSON.stringify([silence, marks, parts]);
+      const same = before && plain(told) === plain({ ...before, parts: {} });
+      if (same && Date.now() - this.pulsed < QUIET_MS) return;
+      this.pulsed = Date.now();
+      this.channel.postMessage({ pulse: told });
+    } else if (told.done || Object.keys(told.parts).length) this.channel.postMessage(told);
   }
 }
 
