@@ -90,7 +90,7 @@ class Catalogue:
         return await self._evaluators.get()
 
     def forget_evaluators(self) -> None:
-        """The next question about them is asked anew."""
+        """The next question about them goes to the service again."""
         self._evaluators = Remembered(self._ask_evaluators, 5)
 
     async def scorers(self) -> dict[str, str]:
