@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -61,11 +62,31 @@ class _Text:
         return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
 
 
+class _Texts:
+    """Texts by their numbers. In one piece, millions of short ones take a third of the memory that Python's own do."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._ends = array("Q", [0])
+
+    def append(self, text: str) -> None:
+        # A workbook may have half a character, which the reader of its cell names.
+        self._bytes += text.encode("utf-8", "surrogatepass")
+        self._ends.append(len(self._bytes))
+
+    def __getitem__(self, number: int) -> str:
+        """Raises IndexError."""
+        if number < 0:
+            raise IndexError(number)
+        start, end = self._ends[number], self._ends[number + 1]
+        return self._bytes[start:end].decode("utf-8", "surrogatepass")
+
+
 class Strings:
     """The texts that cells share."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
+        self.texts = _Texts()
         self._text = _Text()
 
     def start(self, name: str, _: Mapping[str, str]) -> None:
@@ -105,7 +126,7 @@ class Styles:
 class Cells:
     """The cells of a sheet as rows of values by column, from 0. What is wrong with a cell takes its place."""
 
-    def __init__(self, texts: Sequence[str], dates: Sequence[bool], from_1904: bool) -> None:
+    def __init__(self, texts: _Texts, dates: Sequence[bool], from_1904: bool) -> None:
         self._texts, self._dates = texts, dates
         self._first = datetime(1904, 1, 1) if from_1904 else datetime(1899, 12, 30)
         self._from_1904 = from_1904

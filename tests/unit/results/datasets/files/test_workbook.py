@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 
+from services.results.datasets.files.cells import Strings
 from services.results.datasets.frames import Limits, Refusal
 from tests.unit.results.datasets.files.workbooks import sheet, texts, workbook
 from tests.unit.results.uploads import upload
@@ -170,3 +172,22 @@ def test_a_cell_far_away_takes_no_room() -> None:
     made = upload(workbook(rows), template=TEMPLATE)
 
     assert [row.messages[0].content for row in made.rows] == ["q"]
+
+
+def test_shared_texts_take_little_memory_and_keep_every_character() -> None:
+    strings = Strings()
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            strings.texts.append(f"Text number {number}")
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 20_000 * 40, "a list of them takes 75 bytes for each"
+    for text in ("", "Größe 你好 🙂", "half \ud83d", "a\0b"):
+        strings.texts.append(text)
+    assert [strings.texts[20_000 + place] for place in range(4)] == ["", "Größe 你好 🙂", "half \ud83d", "a\0b"]
+    assert strings.texts[19_999] == "Text number 19999"
+    for number in (20_004, -1):
+        with pytest.raises(IndexError):
+            strings.texts[number]
