@@ -302,10 +302,14 @@ async def test_settings_create_show_once_and_revoke_tokens(nats: NatsServer) -> 
         bob = {"X-API-Key": text}
         page = (await gateway.client.get("/settings", headers=admin)).text
         assert text not in page
-        assert 'id="users"' in page
+        users = page.partition('id="users"')[2].partition("</section>")[0]
+        assert re.findall(r'user-name">(\w+)</td><td>([\w ]+)</td>', users) == [("bob", "user"), ("root", "admin")]
         found = {token.label: (digest, token) for digest, token in await tokens.stored(nats_bus)}
         assert found["first"][1].HasField("last_used_at")
         assert found["ci"][1].expires_at.seconds - found["ci"][1].created_at.seconds == 30 * 86_400
+        gateway.world.add(spec("qwen2.5:7b", "demo"), "carol")
+        page = (await gateway.client.get("/settings", headers=admin)).text
+        assert '<td class="user-name">carol</td><td>no token</td>' in page
         own = (await gateway.client.get("/settings", headers=bob)).text
         assert found["ci"][0][:8] in own
         assert found["first"][0][:8] not in own

@@ -67,10 +67,12 @@ async def test_settings_manage_webhooks_and_schedules(gateway: Running) -> None:
     assert (webhook.url, list(webhook.events)) == ("https://example.com/hook", ["job.failed"])
     wrong = await post("/settings/webhooks", data={"url": "ftp://x"})
     assert (wrong.status_code, 'value="ftp://x"' in wrong.text, "webhooks-problem" in wrong.text) == (400, True, True)
-    asked = {"job": job.job_id, "cron": "0 2 * * 1", "time_zone": "Europe/Zurich"}
+    assert 'name="label"' in text.partition('action="/settings/schedules"')[2].partition("</form>")[0]
+    asked = {"job": job.job_id, "cron": "0 2 * * 1", "time_zone": "Europe/Zurich", "label": "weekly"}
     assert (await post("/settings/schedules", data=asked)).headers["location"] == "/settings#schedules"
     (schedule,) = world.schedules.values()
     assert (schedule.spec.model, schedule.spec.priority) == (job.spec.model, job_pb2.PRIORITY_LOW)
+    assert schedule.label == "weekly"
     for sent, status in ((asked | {"cron": "never"}, 400), (asked | {"job": "nonsense"}, 404)):
         answer = await post("/settings/schedules", data=sent)
         assert (answer.status_code, "schedules-problem" in answer.text) == (status, True)

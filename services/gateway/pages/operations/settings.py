@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from services.gateway.reads import jobs
 from services.words import refusals
 from services.words.enums import ROLES
 from services.words.jobs import WEBHOOK_EVENTS
-from touchstone.v1 import job_pb2, scheduler_service_pb2, token_pb2
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2, token_pb2
 
 T = TypeVar("T")
 _MOST = 200
@@ -75,6 +75,11 @@ async def _page(
     users: dict[str, list[TokenRow]] = {}
     for row in rows or ():
         users.setdefault(row.token.user, []).append(row)
+    if rows is not None and caller.is_admin:
+        # Somebody whose tokens have ended still has jobs, webhooks and schedules.
+        known = (*(webhooks.webhooks if webhooks else ()), *(schedules.schedules if schedules else ()))
+        for user in {one.owner for one in (*known, *await _newest_jobs(request))} - {""}:
+            users.setdefault(user, [])
     values = {
         "caller": caller,
         "local": isinstance(ctx.access, LocalAccess),
@@ -97,6 +102,13 @@ async def _page(
     # What is shown once is not kept by the browser either.
     page.headers["Cache-Control"] = "no-store"
     return page
+
+
+async def _newest_jobs(request: Request) -> Sequence[job_pb2.Job]:
+    ctx, caller = context.of(request), context.identity(request)
+    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=_MOST)
+    found = await _unless_silent(ctx.backend.ask(ctx.backend.results.ListJobs, call, caller))
+    return found.jobs if found else ()
 
 
 async def _unless_silent(asked: Awaitable[T]) -> T | None:
