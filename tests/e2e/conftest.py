@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
 from tests.gateway.gateway_server import Running, running
 from web import vendor
@@ -75,6 +75,16 @@ async def visit(browser: Browser, gateway: Running) -> AsyncIterator[Visitor]:
         for context in browser.contexts:
             await context.close()
     assert visitor.complaints == []
+
+
+async def press_to(page: Page, wanted: Locator, key: str) -> None:
+    """Tab to an element, then a key."""
+    await expect(wanted).to_be_visible()
+    for _ in range(120):
+        if await wanted.evaluate("one => one === document.activeElement"):
+            return await page.keyboard.press(key)
+        await page.keyboard.press("Tab")
+    raise AssertionError("Tab does not reach it")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -29,7 +29,7 @@ def finished(world: World, *specs: job_pb2.JobSpec) -> list[str]:
     return [world.finish(world.start(world.add(one, "local").job_id).job_id).job_id for one in specs]
 
 
-def _dataset(world: World, name: str, text: str) -> str:
+def dataset_with_runs(world: World, name: str, text: str) -> str:
     """An uploaded dataset of twelve rows with two completed runs."""
     lines = [
         {"custom_id": f"case-{n}", "prompt": f"{text} {n}", "reference": "A", "metadata": {"ward": f"w{n % 3}"}}
@@ -58,7 +58,8 @@ def places() -> tuple[World, list[Place]]:
     twisted, hostile = finished(world, spec("twisted", limit=5), spec(HOSTILE, limit=5))
     refused = world.start(world.add(spec("grok-4-fast", endpoint="grok"), "local").job_id)
     world.finish(refused.job_id, job_pb2.Job.STATE_FAILED, REFUSED_KEY)
-    triage, odd = _dataset(world, "triage.jsonl", "Which ward?"), _dataset(world, f"{HOSTILE[:60]}.jsonl", HOSTILE)
+    triage = dataset_with_runs(world, "triage.jsonl", "Which ward?")
+    odd = dataset_with_runs(world, f"{HOSTILE[:60]}.jsonl", HOSTILE)
     rows = [
         job.job_id for job in world.jobs.values() if job.spec.dataset.dataset_id == triage and job.finished_at.seconds
     ]

@@ -6,9 +6,9 @@ import json
 import re
 
 import pytest
-from playwright.async_api import FilePayload, Locator, Page, expect
+from playwright.async_api import FilePayload, Page, expect
 
-from tests.e2e.conftest import Visitor
+from tests.e2e.conftest import Visitor, press_to
 from tests.gateway.fake_world import World
 from tests.gateway.fake_world import spec as world_spec
 from tests.unit.results.datasets.files.workbooks import texts, workbook
@@ -66,16 +66,6 @@ async def judged_by_keys(page: Page, world: World) -> None:
     await page.get_by_role("button", name="Side by side").click()
     await page.locator(".prefer button").first.click()
     await expect(page.locator(".open > header")).to_contain_text("row 2 of 40")
-
-
-async def press_to(page: Page, wanted: Locator, key: str) -> None:
-    """Tab to an element, then a key."""
-    await expect(wanted).to_be_visible()
-    for _ in range(80):
-        if await wanted.evaluate("one => one === document.activeElement"):
-            return await page.keyboard.press(key)
-        await page.keyboard.press("Tab")
-    raise AssertionError("Tab does not reach it")
 
 
 def live(world: World) -> list[job_pb2.Job]:

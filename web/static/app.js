@@ -280,7 +280,7 @@ function choose(option) {
 }
 
 document.addEventListener("click", (event) => {
-  if (event.target.id === "jump") openPalette(event);
+  if (event.target.closest("#jump, [data-palette]")) openPalette(event);
 });
 document.addEventListener("htmx:after:swap", () => {
   if (document.querySelector("#palette[open]") && !document.querySelector("#found [aria-selected=true]")) choose(document.querySelector("#found a"));

@@ -36,6 +36,7 @@ _ACTIONS = (
     Entry("/run", "Start a run"),
     Entry("/compare", "Compare jobs"),
     Entry("/datasets", "Upload a dataset"),
+    Entry("/jobs?status=failed", "Show jobs that failed"),
     Entry("/jobs", "Open the history of jobs"),
     Entry("/leaderboard", "Open the leaderboard"),
     Entry("/queue", "Open the queue"),
