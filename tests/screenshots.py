@@ -49,6 +49,8 @@ async def _drawn(
     page = await context.new_page()
     for place in chosen:
         await page.goto(place.address)
+        if place.key:
+            await page.keyboard.press(place.key)
         name = f"{place.name}-{'dark' if dark else 'light'}-{width}.png"
         await page.screenshot(path=folder / name, full_page=True, animations="disabled")
     await context.close()

@@ -17,11 +17,12 @@ REFUSED_KEY = "grok refused the key (invalid API key). Set XAI_API_KEY where the
 
 @dataclass(frozen=True)
 class Place:
-    """A page in one state. `status` is what it answers."""
+    """A page in one state. `status` is what it answers, `key` opens what belongs to the state."""
 
     name: str
     address: str
     status: int = 200
+    key: str = ""
 
 
 def finished(world: World, *specs: job_pb2.JobSpec) -> list[str]:
@@ -69,6 +70,7 @@ def places() -> tuple[World, list[Place]]:
         state = "incomplete" if job.incomplete else job_pb2.Job.State.Name(job.state).removeprefix("STATE_").lower()
         by_state.setdefault(state, job.job_id)
     whole, second = by_state["completed"], compared[0]
+    mmlu = finished(world, *(spec(model, "mmlu", limit=5) for model in ("alpha", "beta")))
     return world, [
         Place("overview", "/overview?suite=glue"),
         Place("overview-all", "/overview"),
@@ -105,4 +107,12 @@ def places() -> tuple[World, list[Place]]:
         Place("dataset-job-hostile", f"/jobs/{odd_rows[0]}"),
         Place("side-by-side", f"/side-by-side?jobs={','.join(rows)}"),
         Place("side-by-side-suite", f"/side-by-side?jobs={whole},{second}"),
+        Place("side-by-side-judging", f"/side-by-side?jobs={','.join(rows)}&row=rows%3A3&blind=1"),
+        Place("dataset-runs", "/datasets/runs"),
+        Place("settings", "/settings"),
+        Place("job-mmlu", f"/jobs/{mmlu[0]}"),
+        Place("compare-mmlu", f"/compare?jobs={','.join(mmlu)}"),
+        Place("report-mmlu", f"/jobs/{mmlu[0]}/report.html"),
+        Place("palette", "/queue", key="Control+k"),
+        Place("shortcuts", "/queue", key="?"),
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from tests.e2e.conftest import Visitor, visit
 from tests.e2e.every_page import Place, places
@@ -64,6 +64,9 @@ async def test_every_page_keeps_its_figures(walked: tuple[Visitor, list[Place]])
     for place in found:
         await page.set_viewport_size({"width": 1440, "height": 900})
         await page.goto(place.address)
+        if place.key:
+            await page.keyboard.press(place.key)
+            await expect(page.locator("dialog[open]")).to_be_visible()
         figures, drawings = await seen(page)
         for name, media in _MEDIA.items():
             await page.emulate_media(**{**_PLAIN, **media})

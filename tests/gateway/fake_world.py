@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services import rpc
+from services.evaluator.suites import shipped
 from services.results.statistics.metric_values import METRICS as NAMED_METRICS
 from tests.gateway import fake_data
 from touchstone.v1 import (
@@ -130,7 +131,7 @@ class World:
             )
         else:
             work = job.spec.suite
-            suite = next(s for s in fake_data.suites() if s.suite == work.suite)
+            suite = shipped()[work.suite].announced()
         # A later attempt, and a job with another's answers, have a plan already.
         del job.plan[:]
         del job.progress.tasks[:]

@@ -26,6 +26,8 @@ from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, results_service_pb2
 
 PAGE_SIZE = 100
+MOST_SHOWN = 20_000
+"""Characters of a text before "Show all": a page with several long texts stays light."""
 _DEFAULTS = (("items", "all"), ("sort", "item"))
 AUTOMATIC_PAGES = 10
 """After this many pages more rows come only by click, so that a page does not grow without end."""
@@ -285,7 +287,8 @@ async def _reading(request: Request, call: results_service_pb2.GetItemRequest) -
     dataset_id, may_change = await _of_rows(request, stored)
     pictures = await conversation.pictures(ctx.backend, caller, dataset_id, stored.result)
     values = {"row": row_of(stored), "stored": stored, "job_id": call.job_id, "dropped": dropped, "judged": False}
-    return values | {"may_change": may_change} | judging(stored, pictures)
+    values |= {"may_change": may_change, "whole": "whole" in request.query_params}
+    return values | judging(stored, pictures)
 
 
 def judging(stored: results_service_pb2.StoredItem, pictures: Mapping[str, str] | None = None) -> dict[str, Any]:
