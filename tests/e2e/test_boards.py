@@ -37,6 +37,7 @@ async def clipped(page: Page) -> list[str]:
     )
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("dark", [False, True])
 async def test_the_boards_fit_every_width(browser: Browser, dark: bool) -> None:
     async with running(ranged()) as gateway, visit(browser, gateway) as visitor:

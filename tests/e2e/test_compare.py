@@ -50,6 +50,7 @@ async def test_runs_stay_selected_when_the_list_is_read_again(visitor: Visitor) 
     await expect(page.locator("tr.at")).to_contain_text("alpha")
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("dark", [False, True])
 async def test_the_page_fits_every_width(visitor: Visitor, dark: bool) -> None:
     ids = finished(visitor.gateway.world, "alpha", HOSTILE, "gamma")

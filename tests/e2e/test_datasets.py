@@ -265,6 +265,7 @@ async def test_a_dataset_is_deleted_after_it_is_asked(visitor: Visitor) -> None:
     await expect(page.locator("#datasets")).to_contain_text("No datasets yet")
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("phone", [False, True])
 async def test_nothing_of_finished_runs_lies_outside_the_window(visitor: Visitor, phone: bool) -> None:
     world = visitor.gateway.world
@@ -293,6 +294,7 @@ async def test_nothing_of_finished_runs_lies_outside_the_window(visitor: Visitor
         assert await button.evaluate("one => one.getBoundingClientRect().right <= innerWidth")
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, True)])
 async def test_pages_of_datasets_fit_their_window(visitor: Visitor, dark: bool, phone: bool) -> None:
     world = visitor.gateway.world

@@ -24,6 +24,7 @@ async def _open(context: BrowserContext, address: str) -> Page:
     return page
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize(
     ("count", "worker"),
     [pytest.param(20, True, marks=pytest.mark.stack), (8, False)],

@@ -109,6 +109,7 @@ async def test_the_theme_switch_holds_over_pages(visitor: Visitor) -> None:
     assert await page.evaluate(ground) is not None
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize(
     ("dark", "phone"),
     [(False, False), pytest.param(True, False, marks=STACK), pytest.param(False, True, marks=STACK), (True, True)],

@@ -58,6 +58,7 @@ def compared(gateway: Running, *models: str) -> list[str]:
     ]
 
 
+@pytest.mark.stack
 async def test_the_report_of_a_job_holds_the_pages_figures_and_prints(browser: Browser, tmp_path: Path) -> None:
     world = busy_world()
     whole, *_ = (job for job in world.jobs.values() if job.spec.model == "qwen2.5:7b" and job.finished_at.seconds)
@@ -85,6 +86,7 @@ async def test_the_report_of_a_job_holds_the_pages_figures_and_prints(browser: B
             assert (await page.pdf(prefer_css_page_size=True)).startswith(b"%PDF")
 
 
+@pytest.mark.stack
 async def test_the_report_of_a_comparison_holds_the_pages_figures(visitor: Visitor, tmp_path: Path) -> None:
     gateway = visitor.gateway
     ids = compared(gateway, "alpha", HOSTILE, "gamma")

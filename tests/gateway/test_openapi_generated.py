@@ -97,6 +97,7 @@ def test_the_document_is_valid() -> None:
     validate(conformance.document())
 
 
+@pytest.mark.stack
 def test_every_operation_is_generated(generated: str) -> None:
     assert len(api.ALL) > 50
     for endpoint in api.DOCUMENTED:
@@ -193,6 +194,7 @@ def furnish(world: World, name: str) -> None:
     world.usage = [call_pb2.CallUsage(owner="local", endpoint="local", model="m", calls=2, cost_usd=0.5)]
 
 
+@pytest.mark.stack
 async def test_every_call_of_the_guide_is_made_and_its_answer_read(calling: Running, generated: str) -> None:
     refused: dict[str, int] = {}
     for example in examples():

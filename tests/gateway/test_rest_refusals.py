@@ -85,8 +85,8 @@ async def test_no_body_breaks_an_endpoint(gateway: Running) -> None:
         assert endpoint.body is not None
         path = path_of(endpoint, "a967f363-ee96-4bac-9f52-4d169bbc4851")
         values: list[Any] = [None, True, 1, -1, 1e300, 10**40, "", "\x00", "x" * 5000, [], [[]], {}, {"": 1}, {"a": {}}]
-        for name in endpoint.body.schema["properties"]:
-            for value in values:
+        for number, name in enumerate(endpoint.body.schema["properties"]):
+            for value in values if NIGHTLY else values[number % 3 :: 3]:
                 answer = await gateway.client.request(endpoint.method, path, json={name: value})
                 assert answer.status_code in (400, 404, 409, 422), (
                     f"{name}={value!r}: {answer.status_code} {answer.text[:300]}"

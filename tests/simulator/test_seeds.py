@@ -11,7 +11,7 @@ import pytest
 from tests.simulator.planted import BUGS
 from tests.simulator.runner import HASH_SEED
 
-_SEEDS = 12
+_SEEDS = 4
 _REPEATED = """
 import gc
 from tests.simulator.jetstream import FakeServer

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.data.reader import Source
 from services.evaluator.items.task import Task
@@ -16,7 +18,11 @@ from touchstone.v1 import suite_pb2
 
 __all__ = ["SHOTS", "SUITES", "name", "saying", "tasks", "write_mirror", "wrong"]
 
-SUITES = tuple(shipped())
+SUITES = [
+    # Its 57 tasks take longer than those of all others, and differ only by their rows.
+    pytest.param(suite, marks=[pytest.mark.stack] if suite == "mmlu" else [])
+    for suite in shipped()
+]
 SHOTS = (0, 2)
 
 

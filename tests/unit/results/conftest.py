@@ -5,11 +5,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from services.results.storage import migrations
 from services.results.storage.database import Connection
 from services.results.storage.migrations import open_file
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Files of a few rows give further threads nothing to do but wait for each other."""
+    with patch.dict(migrations._HARDENED, threads="1"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ def reader(generated: Path) -> Connection:
     return open_file(generated)
 
 
+@pytest.mark.stack
 def test_a_generated_history_reads_as_a_stored_one(reader: Connection, generated: Path) -> None:
     page = job_reads.list_jobs(reader, pb.ResultsServiceListJobsRequest(with_scores=True, page_size=100))
     assert page.total_size == JOBS

@@ -229,6 +229,7 @@ def test_a_text_in_code_ends_where_its_reason_begins() -> None:
     assert AnswerReader()(f'{{"answer": "[666]"}}\n{said}', TextKind()).answer == "[666]"
 
 
+@pytest.mark.stack
 def test_a_more_lenient_layer_reads_more() -> None:
     alike = []
     for layer in Layer:
