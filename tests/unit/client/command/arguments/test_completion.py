@@ -24,7 +24,7 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     ("words", "offered"),
     [
         ("touchstone ga", {"gate"}),
-        ("touchstone re", {"results", "retry", "rescore", "rerun", "receipt", "recorded-runs"}),
+        ("touchstone re", {"results", "resume", "retry", "rescore", "rerun", "receipt", "recorded-runs"}),
         ("touchstone dataset u", {"upload"}),
         ("touchstone annotate last 3 fi", {"fix"}),
         ("touchstone side-by-side last --filter only-", {"only-right", "only-wrong"}),
