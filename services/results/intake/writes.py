@@ -13,7 +13,7 @@ from services.results.imports import store as imports
 from services.results.runs import job_reads
 from services.results.scores.job_result import RULES, Computed
 from services.results.storage import item_rows, run_scores, text_retention
-from services.results.storage.database import Connection, first_row, query
+from services.results.storage.database import Connection, deleted_among, first_row, query
 from services.words import refusals
 from services.words.jobs import ENDED_EARLY, mode_of, suite_of
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2
@@ -72,7 +72,7 @@ def store_items(connection: Connection, batches: Sequence[item_result_pb2.ItemRe
 
 def _write_items(connection: Connection, batches: Sequence[item_result_pb2.ItemResultBatch], statement: str) -> None:
     # Answers that were under way, or that a stream has again after its database was lost.
-    deleted = job_reads.deleted_among(connection, {batch.job_id for batch in batches})
+    deleted = deleted_among(connection, {batch.job_id for batch in batches})
     batches = [batch for batch in batches if batch.job_id not in deleted]
     table = item_rows.table(batches)
     if table.num_rows == 0:
@@ -98,7 +98,7 @@ def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> 
     for event in events:
         if event.job.HasField("deleted_at"):
             _delete_job(connection, event)
-    deleted = job_reads.deleted_among(connection, {event.job.job_id for event in events})
+    deleted = deleted_among(connection, {event.job.job_id for event in events})
     newest: dict[str, job_pb2.JobEvent] = {}
     for event in events:
         if event.job.job_id in deleted:
@@ -162,7 +162,7 @@ def store_seal(
 
     An attempt is sealed once: if this or a later one is, nothing changes. Raises NotFoundError for a deleted job.
     """
-    if job_reads.deleted_among(connection, [job.job_id]):
+    if deleted_among(connection, [job.job_id]):
         raise NotFoundError(refusals.not_found("Benchmark job", job.job_id))
     sealed = job_reads.sealed_result(connection, job.job_id, job.attempt)
     return write_seal(connection, job, computed, sealed_at) if sealed is None else sealed

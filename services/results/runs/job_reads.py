@@ -4,7 +4,7 @@ not count: invalidated or superseded with a reason, or with answers of one that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -29,15 +29,6 @@ def get_job(connection: Connection, job_id: str, visible: Visibility = EVERYTHIN
     job = job_pb2.Job.FromString(found[0])
     visible.check(job)
     return job
-
-
-def deleted_among(connection: Connection, job_ids: Iterable[str]) -> set[str]:
-    """The jobs among these that were deleted."""
-    rows = connection.execute(
-        "SELECT job_id FROM deleted_jobs WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[]))",
-        {"job_ids": list(job_ids)},
-    ).fetchall()
-    return {job_id for (job_id,) in rows}
 
 
 def _gone(connection: Connection, job_id: str, visible: Visibility) -> str:

@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from importlib import resources
@@ -69,6 +69,15 @@ def first_row(connection: Connection, sql: str, parameters: dict[str, Any]) -> t
     """The first row, or None. Reads all rows: DuckDB keeps a connection busy until a result is read to its end."""
     rows = connection.execute(sql, parameters).fetchall()
     return rows[0] if rows else None
+
+
+def deleted_among(connection: Connection, job_ids: Iterable[str]) -> set[str]:
+    """The jobs among these that were deleted."""
+    rows = connection.execute(
+        "SELECT job_id FROM deleted_jobs WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[]))",
+        {"job_ids": list(job_ids)},
+    ).fetchall()
+    return {job_id for (job_id,) in rows}
 
 
 def path_of(connection: Connection) -> Path:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from services import bus
-from services.results.storage.database import Connection, Database, writing_elsewhere
+from services.results.storage.database import Connection, Database, deleted_among, writing_elsewhere
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class JobFiles:
     async def bring_up_to_date(self, ended_by: datetime) -> None:
         """Writes the files of jobs that had ended by then, UTC without a zone, and are not there as they are now.
         Removes those of deleted jobs."""
-        for job_id in await self._database.read(partial(_deleted, job_ids=list(self._files))):
+        for job_id in await self._database.read(partial(deleted_among, job_ids=list(self._files))):
             await asyncio.to_thread(self._forget, job_id)
         for job_id, name in await self._database.read(partial(_wanted, ended_by=ended_by)):
             if self._there.get(job_id) == name:
@@ -123,13 +123,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _deleted(connection: Connection, job_ids: list[str]) -> list[str]:
-    rows = connection.execute(
-        "SELECT job_id FROM deleted_jobs WHERE job_id IN (SELECT unnest($job_ids::VARCHAR[]))", {"job_ids": job_ids}
-    ).fetchall()
-    return [job_id for (job_id,) in rows]
 
 
 def _wanted(connection: Connection, ended_by: datetime) -> list[tuple[str, str]]:
