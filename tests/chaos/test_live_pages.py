@@ -23,6 +23,12 @@ SEEN_S = 3.0
 PATIENCE_MS = 60_000
 JOBS = 60
 SLOTS = 3
+_RUNNING = {
+    "/jobs": "</i>running</span>",
+    "/overview": "</i>running</span>",
+    "/queue": '<progress class="thin"',
+}
+"""What stands once for each running job, by page."""
 _TAGS = """() => [...document.querySelectorAll("main .tag")].filter((one) => one.textContent === "running").length"""
 
 _RECORD = """() => {
@@ -86,9 +92,9 @@ async def test_no_page_shows_more_running_jobs_than_slots_and_all_lists_agree(tm
                 if starting.done():
                     ids = set(starting.result())
                 most["open page"] = max(most["open page"], await page.evaluate(_TAGS))
-                for path in ("/jobs", "/overview", "/queue"):
+                for path, each in _RUNNING.items():
                     text = (await client.get(path, headers={"Accept": "text/html"})).text
-                    most[path] = max(most[path], text.count("</i>running</span>"))
+                    most[path] = max(most[path], text.count(each))
                     shown = re.search(r"<b>(\d+)</b>/(\d+)", text)
                     assert shown
                     assert int(shown[1]) <= int(shown[2]) == SLOTS
@@ -99,8 +105,7 @@ async def test_no_page_shows_more_running_jobs_than_slots_and_all_lists_agree(tm
                     assert {row["job_id"] for row in listed} == ids
                     left = sum(row["status"] != "completed" for row in listed)
             print(f"most running jobs: {dict(most)}")
-            assert all(count <= SLOTS for count in most.values())
-            assert most["open page"]
+            assert all(0 < count <= SLOTS for count in most.values())
             await expect(page.locator("#history .sub").first).to_contain_text(f"{JOBS} jobs", timeout=PATIENCE_MS)
             rows = page.locator("#history tbody tr .state")
             await expect(rows.filter(has_text="completed")).to_have_count(50, timeout=PATIENCE_MS)
