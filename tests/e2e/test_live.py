@@ -76,6 +76,7 @@ _COUNT_SWAPS = """() => {
 }"""
 
 
+@pytest.mark.stack
 async def test_a_page_in_sight_that_nobody_works_in_moves_less_often_and_a_hidden_one_not_at_all(
     visitor: Visitor,
 ) -> None:

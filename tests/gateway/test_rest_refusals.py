@@ -38,6 +38,7 @@ class _Named(dict[str, str]):
         return f"unknown-{name}"
 
 
+@pytest.mark.stack
 async def test_no_query_breaks_an_endpoint(gateway: Running) -> None:
     job = gateway.world.start(gateway.world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
     gateway.world.finish(job.job_id)
@@ -71,6 +72,7 @@ async def test_unknown_and_repeated_parameters_are_refused_by_name(gateway: Runn
             )
 
 
+@pytest.mark.stack
 async def test_no_path_breaks_an_endpoint(gateway: Running) -> None:
     for endpoint in [e for e in api.ALL if "{" in e.route]:
         for value in HOSTILE:
@@ -80,6 +82,7 @@ async def test_no_path_breaks_an_endpoint(gateway: Running) -> None:
             assert answer.status_code in (400, 404, 422), f"{endpoint.name} {value!r}: {answer.text}"
 
 
+@pytest.mark.stack
 async def test_no_body_breaks_an_endpoint(gateway: Running) -> None:
     for endpoint in [e for e in api.ALL if e.body]:
         assert endpoint.body is not None

@@ -14,6 +14,8 @@ from tests.integration.test_datasets_crashes import die
 from tests.nats_server import NatsServer
 from touchstone.v1 import dataset_pb2
 
+pytestmark = pytest.mark.stack
+
 ROWS = lines(range(50))
 
 

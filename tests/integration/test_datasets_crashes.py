@@ -14,6 +14,8 @@ import pytest
 from tests.integration.kept_datasets import keeping, lines
 from tests.nats_server import NatsServer
 
+pytestmark = pytest.mark.stack
+
 HOLDER = Path(__file__).with_name("crashing_datasets.py")
 # These two leave the most behind; the others have no time in every run of the tests.
 OFTEN = ("within shard 2", "after manifest 1")

@@ -28,6 +28,8 @@ from tests.nats_server import NatsServer
 from tests.waiting import answered
 from touchstone.v1 import dataset_pb2, job_pb2
 
+pytestmark = pytest.mark.stack
+
 
 @pytest.fixture
 async def keeper(nats: NatsServer, tmp_path: Path) -> AsyncIterator[Keeper]:

@@ -23,6 +23,8 @@ from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
 from touchstone.v1 import evaluator_pb2, unit_pb2
 
+pytestmark = pytest.mark.stack
+
 
 def endpoints_file(folder: Path, url: str, concurrency: int = 8) -> Path:
     file = folder / "endpoints.toml"
@@ -35,7 +37,6 @@ async def announced(rig: Rig, name: str) -> evaluator_pb2.Evaluator | None:
     return evaluator_pb2.Evaluator.FromString(msg.data) if msg and msg.data else None
 
 
-@pytest.mark.stack
 async def test_a_killed_evaluators_units_are_run_again_and_nothing_is_lost(nats: NatsServer, tmp_path: Path) -> None:
     async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=0.1)) as stub:
         file = endpoints_file(tmp_path, stub.url)
@@ -132,7 +133,6 @@ async def _is_draining(rig: Rig, name: str) -> bool:
     return found is not None and found.draining
 
 
-@pytest.mark.stack
 async def test_sigterm_gives_units_back_when_the_grace_is_over(nats: NatsServer, tmp_path: Path) -> None:
     async with open_rig(nats) as rig, OpenAIServer(Behaviour(latency_s=60)) as stub:
         process = await start_process(nats, endpoints_file(tmp_path, stub.url), "slow", TOUCHSTONE_GRACE_S="1")
@@ -190,7 +190,6 @@ async def test_a_unit_with_a_counted_bill_that_kills_its_evaluators_fails_its_jo
         assert stub.records == []
 
 
-@pytest.mark.stack
 async def test_a_crashing_unit_takes_no_other_job_with_it(nats: NatsServer) -> None:
     """A supervisor restarts the evaluator after each crash; the healthy job's units share its first two crashes."""
     async with open_rig(nats) as rig:

@@ -23,6 +23,8 @@ from deploy.local.ports import free_port
 from deploy.local.settings import ROOT
 from deploy.local.state import process_info
 
+pytestmark = pytest.mark.stack
+
 SERVICES = {"nats", "results", "scheduler", "evaluator-1", "gateway"}
 LISTEN = {"results": "RESULTS", "scheduler": "SCHEDULER", "evaluator-1": "EVALUATOR"}
 CANARY = "sk-canary-of-the-launcher-test"
@@ -200,7 +202,6 @@ def test_a_busy_port_is_said_before_anything_starts(tmp_path: Path) -> None:
     assert not (launcher.state_dir / "children.json").exists()
 
 
-@pytest.mark.stack
 def test_two_stacks_run_side_by_side_and_a_later_run_knows_the_stored_demo(stack: Launcher, tmp_path: Path) -> None:
     other = Launcher(tmp_path / "var", "demo", extra={"TOUCHSTONE_EVALUATORS": "2"})
     try:

@@ -39,6 +39,8 @@ from touchstone.v1 import results_service_pb2 as pb
 if TYPE_CHECKING:
     from touchstone.v1.results_service_pb2_grpc import ResultsServiceAsyncStub as Stub
 
+pytestmark = pytest.mark.stack
+
 STREAM_BYTES = 64 * 1024 * 1024
 MAIN = ("-m", "services.results")
 ACKNOWLEDGE_FIRST = ("-m", "tests.integration.acknowledge_first")
@@ -192,7 +194,6 @@ async def test_a_seal_waits_until_its_position_is_stored(service: Service, conne
     assert (await waiting).missing == 0
 
 
-@pytest.mark.stack
 async def test_a_seal_whose_position_does_not_come_is_unavailable_within_its_deadline(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
@@ -286,7 +287,6 @@ async def test_nats_may_be_killed_and_restarted_while_results_come_in(
     assert service.rows("SELECT count(*) FROM items") == [(3000,)]
 
 
-@pytest.mark.stack
 async def test_a_stream_that_starts_anew_is_read_from_its_beginning(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
@@ -312,7 +312,6 @@ async def test_a_lost_database_is_filled_again_from_what_the_stream_still_holds(
     assert (await seal(stub, job("j", plan("t", 50)), position)).missing == 0
 
 
-@pytest.mark.stack
 async def test_a_half_full_stream_is_purged_up_to_the_lower_of_both_floors(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
@@ -399,7 +398,6 @@ async def test_sealing_stored_items_and_stored_answers_need_an_admin(service: Se
         assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-@pytest.mark.stack
 async def test_items_that_replace_errors_are_stored(service: Service, connection: bus.Bus, stub: Stub) -> None:
     service.start()
     for attempt, outcome in ((1, ERROR), (2, ANSWERED)):
@@ -409,7 +407,6 @@ async def test_items_that_replace_errors_are_stored(service: Service, connection
         assert (left.missing, left.infrastructure_errors) == (0, 9 * (outcome == ERROR))
 
 
-@pytest.mark.stack
 async def test_a_message_that_is_no_batch_is_skipped(service: Service, connection: bus.Bus, stub: Stub) -> None:
     service.start()
     headers = bus.ResultHeaders(kind=bus.KIND_ITEMS, attempt=1).encode()
@@ -418,7 +415,6 @@ async def test_a_message_that_is_no_batch_is_skipped(service: Service, connectio
     assert (await seal(stub, job("j", plan("t", 10)), position)).missing == 0
 
 
-@pytest.mark.stack
 async def test_reading_goes_on_after_the_consumer_was_deleted_under_the_service(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
@@ -429,7 +425,6 @@ async def test_reading_goes_on_after_the_consumer_was_deleted_under_the_service(
     assert response.missing == 0
 
 
-@pytest.mark.stack
 async def test_marks_and_names_survive_a_kill(service: Service, connection: bus.Bus, stub: Stub) -> None:
     service.start()
     for number, job_id in enumerate(("old", "new")):
@@ -453,7 +448,6 @@ async def test_marks_and_names_survive_a_kill(service: Service, connection: bus.
     assert (await stub.GetOverview(pb.GetOverviewRequest())).runs_with_metric == 1
 
 
-@pytest.mark.stack
 async def test_rows_stand_side_by_side_and_a_run_is_estimated_by_its_endpoints_limit(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:
@@ -524,7 +518,6 @@ async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Servi
             assert (*counted, len(trends.trends), len(events.events)) == (count,) * 5
 
 
-@pytest.mark.stack
 async def test_a_message_that_cannot_be_stored_is_set_aside_and_those_beside_it_are_stored(
     service: Service, connection: bus.Bus, stub: Stub
 ) -> None:

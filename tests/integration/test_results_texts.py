@@ -17,6 +17,8 @@ from tests.waiting import answered
 from touchstone.v1 import job_pb2, results_service_pb2_grpc
 from touchstone.v1 import results_service_pb2 as pb
 
+pytestmark = pytest.mark.stack
+
 ITEMS = 3000
 
 

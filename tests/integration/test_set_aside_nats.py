@@ -23,6 +23,8 @@ from tests.unit.scheduler.fakes import plan
 from tests.waiting import answered
 from touchstone.v1 import job_pb2, scheduler_service_pb2, set_aside_pb2
 
+pytestmark = pytest.mark.stack
+
 JOB = "11111111-2222-4333-8444-555555555555"
 NO_PROTOBUF = b"\xff\xff\xff"
 

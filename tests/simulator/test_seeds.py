@@ -11,6 +11,8 @@ import pytest
 from tests.simulator.planted import BUGS
 from tests.simulator.runner import HASH_SEED
 
+pytestmark = pytest.mark.stack
+
 _SEEDS = 4
 _REPEATED = """
 import gc
@@ -57,7 +59,6 @@ def test_a_planted_bug_is_found() -> None:
     _is_found("start-twice", 100)
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("bug", sorted(BUGS))
 def test_every_planted_bug_is_found(bug: str) -> None:
     _is_found(bug, 2000)

@@ -128,6 +128,7 @@ def test_hostile_values_and_schemas_take_a_limited_time(schema: Any, value: Any,
     assert time.process_time() - began < 8
 
 
+@pytest.mark.stack
 def test_the_work_on_a_value_is_the_same_each_time() -> None:
     found = {judged(doubling(40), {"a": "x"}) for _ in range(2)}
     assert found == {json_schemas.Judged(False, (("a", False),), "takes more than 200,000 steps to check")}

@@ -120,6 +120,7 @@ def test_a_call_that_failed_tells_no_tokens() -> None:
 NATS_BYTES = 1024 * 1024
 
 
+@pytest.mark.stack
 def test_the_largest_result_fits_into_a_nats_message_and_says_what_was_cut() -> None:
     item = replace(ITEM, messages=(Message("user", "ü" * 2**21),))
     response = Response("ö" * 2**22, reasoning="ä" * 2**21, finish_reason="length")

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.unit.evaluator import hub_stub
 from tests.unit.evaluator.data.mirrored import COMMIT
 
@@ -38,6 +40,7 @@ def _from_hub(home: Path, *splits: str, **environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.stack
 def test_hub_rows_come_with_their_commit_and_offline_only_with_that_commit(tmp_path: Path) -> None:
     with hub_stub.serving("ours/lamps", COMMIT) as address:
         validation, test, unpinned = _from_hub(tmp_path, "validation", "test", "train@", HF_ENDPOINT=address)

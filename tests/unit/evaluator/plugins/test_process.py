@@ -122,6 +122,7 @@ def _task(suite: ListedSuite) -> RemoteTask:
     return task
 
 
+@pytest.mark.stack
 async def test_code_that_raises_hangs_crashes_or_eats_memory_fails_by_its_packages_name(plugins: Plugins) -> None:
     reasons = {
         "raises": "failed while scoring item 3 of sums: ValueError: no such word.",
@@ -165,6 +166,7 @@ async def test_code_that_raises_hangs_crashes_or_eats_memory_fails_by_its_packag
     assert "own_class" not in sys.modules  # The code of a package never runs here.
 
 
+@pytest.mark.stack
 async def test_calls_of_other_jobs_survive_the_end_of_the_process(plugins: Plugins) -> None:
     """Of a package whose code holds everything up, each other call is made again and answered."""
     task = _task(plugins.suites["hogs"])

@@ -22,6 +22,7 @@ KIND = ProviderKind(Kind("Many", concurrency="many"), print)
 """
 
 
+@pytest.mark.stack
 async def test_a_broken_part_is_named_and_left_out_and_the_others_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -191,6 +191,7 @@ def fill(world: World, name: str = "support", first: int = 1) -> None:
         world.stream.call(first + place, text, f"{text} by {model}", model=model, run=name)
 
 
+@pytest.mark.stack
 async def test_a_kill_after_any_step_leaves_what_closing_again_finishes(world: World) -> None:
     for step in count(1):
         name = f"run-{step}"

@@ -199,6 +199,7 @@ def test_continuations_are_no_responses(connection: Connection) -> None:
         lines(connection)
 
 
+@pytest.mark.stack
 def test_memory_does_not_grow_with_the_rows(connection: Connection) -> None:
     def peak(request: ExportRequest) -> int:
         tracemalloc.start()

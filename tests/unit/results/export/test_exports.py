@@ -177,6 +177,7 @@ async def test_an_export_is_one_snapshot_and_keeps_no_writer_waiting(database: D
     assert all(len(line["response"]) == TEXT_BYTES for line in lines)
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("format_", [ExportRequest.FORMAT_CSV, ExportRequest.FORMAT_JSON, ExportRequest.FORMAT_PARQUET])
 async def test_an_export_holds_a_small_part_of_the_file(database: Database, format_: ExportRequest.Format) -> None:
     def measure(connection: Connection) -> int:

@@ -52,6 +52,7 @@ class Watched:
         return self._connection.execute(sql, parameters)
 
 
+@pytest.mark.stack
 def test_a_file_of_many_jobs_reads_pages_and_counts_nothing(connection: Connection) -> None:
     watched = Watched(connection)
     writes.store_events(connection, [event(f"{n:04d}", job(f"j{n}", plan("t", 1), minute=n)) for n in range(250)])

@@ -87,6 +87,7 @@ def test_what_stands_in_the_place_of_the_database_is_said(
         open_file(path)
 
 
+@pytest.mark.stack
 async def test_a_damaged_block_found_while_reading_ends_the_service_for_good(tmp_path: Path) -> None:
     path = _crashed(tmp_path)
     open_file(path).close()

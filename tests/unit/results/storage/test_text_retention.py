@@ -232,6 +232,7 @@ async def test_continuations_go_with_the_other_texts(database: Database) -> None
     assert await database.read(lambda c: c.execute(texts).fetchall()) == [("a", None), ("b", 1)]
 
 
+@pytest.mark.stack
 async def test_the_file_stops_growing_under_a_bound(tmp_path: Path) -> None:
     """Jobs of 1 MB that do not compress, a bound of 5 MB."""
     path, sizes = tmp_path / "bounded.duckdb", []

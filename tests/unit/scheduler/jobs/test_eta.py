@@ -52,6 +52,7 @@ def test_steady_runs_end_within_their_intervals_at_any_time() -> None:
             assert coverage(found) >= 0.92, f"at {share}, bursts: {bursts}"
 
 
+@pytest.mark.stack
 def test_after_a_slowdown_the_interval_holds_again() -> None:
     assert coverage(told(3.0)[0.75]) >= 0.9
 

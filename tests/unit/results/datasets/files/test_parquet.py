@@ -125,6 +125,7 @@ def test_a_dictionary_that_stands_for_gigabytes_is_stopped() -> None:
     assert made.megabytes < 700
 
 
+@pytest.mark.stack
 def test_a_large_group_of_rows_is_read_piece_by_piece() -> None:
     rows = 30_000
     data = parquet(

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.results.datasets.frames import Limits
+from tests.parts import NIGHTLY
 from tests.unit.results.uploads import Outcome, batch_line, contents, jsonl, packed, upload
 from touchstone.v1.dataset_pb2 import Dataset
 from touchstone.v1.scoring_pb2 import Scoring
@@ -94,7 +95,7 @@ def _tells_why(made: Outcome) -> None:
     assert (made.dataset, made.bad, made.refusal).count(None) == 2
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 if NIGHTLY else 60)
 @given(
     data=st.binary(max_size=400),
     head=st.sampled_from([b"", b"\xff\xfe", b"\xef\xbb\xbf", b"q,r\n", b"q,r\nx,y\n", b'{"prompt": "a", "q": "b"}\n']),
@@ -112,7 +113,7 @@ def test_any_bytes_become_a_dataset_or_reasons(data: bytes, head: bytes, name: s
     _tells_why(broken)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 if NIGHTLY else 100)
 @given(
     rows=st.lists(_OBJECTS, min_size=1, max_size=5),
     format_=_FORMATS,
