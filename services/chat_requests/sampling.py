@@ -9,7 +9,7 @@ from typing import Any
 
 from services import further_fields
 from services.chat_requests.faults import WrongRowError, quoted
-from services.chat_requests.strict_json import dump
+from services.chat_requests.strict_json import dump_fields
 from services.words import refusals
 from services.words.sampling import BY_ROW_NAME
 from touchstone.v1.dataset_pb2 import DatasetRow
@@ -81,7 +81,7 @@ def _stops(value: Any) -> list[str]:
 
 
 def _keep(row: DatasetRow, extra: dict[str, Any]) -> None:
-    written = dump(extra)
+    written = dump_fields(extra)
     if (size := len(written.encode())) > _EXTRA_BYTES:
         raise WrongRowError(refusals.too_large("The rest of the request", size, _EXTRA_BYTES, "bytes"))
     if why := _fault(written):

@@ -6,7 +6,7 @@ import hashlib
 import heapq
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import Any
@@ -56,9 +56,8 @@ def field_of(scoring: Scoring, own: Scoring) -> str:
 def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:
     """The row's own parameters before the job's, field by field; None where it has none, so that the job's apply. Rows
     with the same parameters share the result: do not change it."""
-    if not row.HasField("sampling") or not row.sampling.ListFields():
-        return None
-    return _merged(row.sampling.SerializeToString(deterministic=True), sampling.SerializeToString(deterministic=True))
+    own = row.sampling.SerializeToString(deterministic=True)
+    return _merged(own, sampling.SerializeToString(deterministic=True)) if own else None
 
 
 def asked_names(row: DatasetRow) -> Iterator[str]:
@@ -84,12 +83,13 @@ def messages(row: DatasetRow) -> tuple[Message, ...]:
 
 def item(number: int, row: DatasetRow, answers: tuple[str, ...], sampling: Sampling | None) -> Item:
     """The row as an item; `answers` and `sampling` as above."""
+    prompt = tuple(_prompt(row))
     return Item(
         index=number,
         messages=messages(row),
         reference=answers[0] if answers else "",
-        hash=_hash(_content(row)),
-        prompt_hash=_hash(_prompt(row)),
+        hash=_hash((*_content(row), *prompt)),
+        prompt_hash=_hash(prompt),
         stop=tuple(row.stop),
         answers=answers,
         custom_id=row.custom_id,
@@ -172,17 +172,16 @@ def _prompt(row: DatasetRow) -> Iterator[str]:
 
 
 def _content(row: DatasetRow) -> Iterator[str]:
-    """A hash of the whole row, so that a stored answer is found again whatever its scoring."""
+    """What the hash of a row holds before its prompt, so that a stored answer is found again whatever its scoring."""
     yield row.custom_id
     yield row.reference
     yield row.metadata
     yield row.sampling.SerializeToString(deterministic=True).hex()
     yield str(len(row.stop))
     yield from row.stop
-    yield from _prompt(row)
 
 
-def _hash(texts: Iterator[str]) -> str:
+def _hash(texts: Iterable[str]) -> str:
     # Lengths are part of the hash, so that no two rows read the same.
     whole = "".join([f"{len(text)}:{text}" for text in texts])
     return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:_HASH_DIGITS]

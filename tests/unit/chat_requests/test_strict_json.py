@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from services.chat_requests.strict_json import parse
+from services.chat_requests.faults import WrongRowError
+from services.chat_requests.strict_json import LineParser, dump, dump_fields, parse
 from tests.growth import is_about_linear
 from tests.unit.results.uploads import contents, upload
 
@@ -76,3 +80,57 @@ def test_a_line_of_a_hundred_thousand_names_takes_linear_time() -> None:
 )
 def test_many_brackets_are_not_deep(line: bytes) -> None:
     assert parse(line) == json.loads(line)
+
+
+_TOOLS = (
+    '"tools": [{"name": "wetter \u00fc", "p": {"x": [1, {}]}}]',
+    '"tools":[]',
+    '"tools" : [1.5]',
+    '"tools": {"a": 1}',
+)
+_AROUND = (
+    '{{"prompt": "a", {}}}',
+    '{{"body": {{{}, "n": 1}}, "custom_id": "1"}}',
+    '{{"body": {{"m": 1}}, {}}}',
+    '{{"metadata": {{{}}}}}',
+    "[{{{}}}]",
+    "{{{0}, {0}}}",
+    '{{"a": {{{0}}}, {0}}}',
+    '{{"say \\{}}}',
+    '{{"say \\\\{}}}',
+    '{{"x": "{}"}}',
+    '{{"tools": 1, {}}}',
+    '{{"p": "\\ud800", {}}}',
+    '{{"p": "\\u0000", {}}}',
+    '{{"p": "\ufffd", {}}}',
+    '{{"deep": ' + "[" * 28 + "{{{}}}" + "]" * 28 + "}}",
+    '{{"deep": ' + "[" * 29 + "{{{}}}" + "]" * 29 + "}}",
+    "{{{}}} 1",
+    "{{{}",
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(_AROUND), st.sampled_from(_TOOLS), st.sampled_from(["", "\ufeff", "x"]))))
+def test_lines_that_repeat_their_tools_are_read_as_each_alone(lines: list[tuple[str, str, str]]) -> None:
+    parser = LineParser()
+
+    def come_to(read: Any, line: bytes) -> object:
+        try:
+            return json.dumps(read(line))
+        except WrongRowError as wrong:
+            return wrong.reason
+
+    # Tools that are known from the first lines are those that most others repeat.
+    for around, tools, before in [(_AROUND[0], _TOOLS[0], ""), *lines]:
+        line = (before + around.format(tools)).encode()
+        for one in (line, line.replace(b"prompt", b"\xff")):
+            assert come_to(parser.parse, one) == come_to(parse, one)
+
+
+def test_repeated_tools_are_shared_and_written_as_any_others() -> None:
+    parser = LineParser()
+    read = [parser.parse(b'{"prompt": "%d", "tools": [{"name": "f"}], "seed": 1}' % number) for number in range(3)]
+
+    assert read[1]["tools"] is read[2]["tools"]
+    assert [dump_fields(each) for each in read] == [dump(each) for each in read]
+    assert len({dump_fields(each) for each in read}) == 3

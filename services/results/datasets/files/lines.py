@@ -87,16 +87,17 @@ _FAULTS = {
 
 def json_objects(lines: Numbered) -> Values:
     """The object of every line that is not blank, with the line's number."""
+    parser = strict_json.LineParser()
     for number, line in lines:
         if isinstance(line, WrongRowError):
             yield number, line
         elif line.strip():
-            yield number, _json_object(line)
+            yield number, _json_object(line, parser)
 
 
-def _json_object(line: bytes) -> dict[str, Any] | WrongRowError:
+def _json_object(line: bytes, parser: strict_json.LineParser) -> dict[str, Any] | WrongRowError:
     try:
-        value = strict_json.parse(line)
+        value = parser.parse(line)
     except WrongRowError as wrong:
         return wrong
     return value if isinstance(value, dict) else WrongRowError("The line is not a JSON object. Write it as {…}.")
