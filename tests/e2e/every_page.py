@@ -37,7 +37,7 @@ def dataset_with_runs(world: World, name: str, text: str) -> str:
         for n in range(12)
     ]
     data = "\n".join(json.dumps(line) for line in lines).encode()
-    held = fake_datasets.add(world, dataset_pb2.DatasetOptions(name=name), data).dataset_id
+    held = fake_datasets.add(world, dataset_pb2.DatasetOptions(name=name, owner="local"), data).dataset_id
     work = job_pb2.DatasetWork(dataset_id=held, name=name)
     finished(
         world, *(job_pb2.JobSpec(endpoint="ollama", model=one, dataset=work) for one in ("gemma3:4b", "phi4-mini"))

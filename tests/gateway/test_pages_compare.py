@@ -6,6 +6,7 @@ import gzip
 import html
 import re
 
+from tests.e2e.every_page import dataset_with_runs
 from tests.gateway.fake_data import HOSTILE
 from tests.gateway.fake_world import World, spec
 from tests.gateway.gateway_server import Running
@@ -37,6 +38,13 @@ async def test_without_runs_it_offers_the_newest_run_of_each_configuration(gatew
     one = await page(gateway, f"/compare?jobs={ids[0]}")
     assert f'<input type="hidden" name="jobs" value="{ids[0]}">' in one
     assert "1 run selected" in one
+
+
+async def test_runs_of_a_dataset_stand_under_its_name(gateway: Running) -> None:
+    held = dataset_with_runs(gateway.world, "triage.jsonl", "Which ward?")
+    text = await page(gateway, "/compare")
+    assert "<h2>triage.jsonl</h2>" in text
+    assert f"<h2>{held}</h2>" not in text
 
 
 async def test_ticked_boxes_lead_to_one_address(gateway: Running) -> None:

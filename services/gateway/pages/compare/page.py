@@ -19,7 +19,7 @@ from services.gateway.pages.layout.shell import render
 from services.gateway.reads import jobs
 from services.gateway.reads.questions import ask_side_by_side
 from services.words.jobs import suite_of
-from touchstone.v1 import comparison_pb2, job_pb2, metric_pb2, results_service_pb2
+from touchstone.v1 import comparison_pb2, dataset_service_pb2, job_pb2, metric_pb2, results_service_pb2
 
 _TIMEOUT_S = 60.0
 _MOST_CONFIGURATIONS = 500
@@ -175,6 +175,16 @@ def _of_suite(view: View, chosen: Mapping[str, job_pb2.Job], suite: str) -> tupl
     return work_words.heading(next(iter(own.values()))), len(own), alone.address
 
 
+async def _datasets(ctx: context.Context, caller: rpc.Identity) -> dict[str, str]:
+    """The names of the newest datasets. One without a name here is shown by its id."""
+    call = dataset_service_pb2.ListDatasetsRequest(page_size=_MOST_CONFIGURATIONS)
+    try:
+        held = (await ctx.backend.ask(ctx.backend.datasets.ListDatasets, call, caller)).datasets
+    except TouchstoneError:
+        return {}
+    return {one.dataset_id: one.name for one in held}
+
+
 async def _choices(request: Request, wanted: str, chosen: Sequence[str]) -> list[Choice]:
     ctx, caller = context.of(request), context.identity(request)
     call = results_service_pb2.ListConfigurationsRequest(page_size=_MOST_CONFIGURATIONS)
@@ -183,6 +193,8 @@ async def _choices(request: Request, wanted: str, chosen: Sequence[str]) -> list
         titles = {suite.suite: suite.title for suite in await ctx.catalogue.suites()}
     except TouchstoneError:
         titles = {}
+    if any(jobs.is_dataset(one.suite) for one in found):
+        titles |= await _datasets(ctx, caller)
     by_suite: dict[str, list[Configuration]] = {}
     for one in found:
         if one.job_id not in chosen and wanted in ("", one.suite):
