@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from services import rpc
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.gateway import context
 from services.gateway.pages.compare.figures import Known, figures_of, focus_of, points
