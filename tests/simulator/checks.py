@@ -55,6 +55,7 @@ def violations(world: World) -> Iterator[str]:
         _finished,
         _items,
         _audited,
+        _deleted,
         _results_agree,
         _calls,
         _kept,
@@ -111,7 +112,7 @@ def _items(world: World) -> Iterator[str]:
     for (job_id, *_), outcome in world.database.items.items():
         rows[job_id] += 1
         errors[job_id] += outcome == _ERROR
-    for job_id in world.history.records:
+    for job_id in world.history.records.keys() - world.history.deleted:
         job = world.history.job(job_id)
         planned = sum(task.items * max(1, task.repeats) for task in job.plan)
         if rows[job_id] > planned:
@@ -126,28 +127,42 @@ def _items(world: World) -> Iterator[str]:
 
 
 def _audited(world: World) -> Iterator[str]:
-    """Every move has one event, in the trail and in the database."""
-    trail: Counter[tuple[str, int, int]] = Counter()
-    for message in world.nats.streams["AUDIT"].messages.values():
-        event = job_pb2.JobEvent.FromString(message.data)
-        trail[event.job.job_id, int(event.job.state), event.job.attempt] += 1
+    """Every move and every deletion has one event, in the trail and in the database."""
+    trail = Counter(
+        _told(job_pb2.JobEvent.FromString(message.data)) for message in world.nats.streams["AUDIT"].messages.values()
+    )
     moves = {
-        (job_id, int(state), attempt) for job_id, places in world.history.places.items() for state, attempt in places
+        (job_id, name(state), attempt) for job_id, places in world.history.places.items() for state, attempt in places
     }
+    moves |= {(job_id, "deleted", world.history.places[job_id][-1][1]) for job_id in world.history.deleted}
     for job_id, state, attempt in moves ^ trail.keys():
         yield f"the trail and the moves of job {job_id} differ in {state} ({attempt}.)"
     for (job_id, state, attempt), times in trail.items():
         if times > 1:
             yield f"the trail tells {times} times that job {job_id} became {state} ({attempt}.)"
-    stored = Counter(
-        (event.job.job_id, int(event.job.state), event.job.attempt) for event in world.database.events.values()
-    )
+    stored = Counter(map(_told, world.database.events.values()))
     for job_id, state, attempt in moves ^ stored.keys():
         yield f"the database's trail lacks {state} ({attempt}.) of job {job_id}, or tells it without cause"
 
 
+def _told(event: job_pb2.JobEvent) -> tuple[str, str, int]:
+    """A job, what has become of it, and its attempt."""
+    return event.job.job_id, "deleted" if event.job.HasField("deleted_at") else name(event.job.state), event.job.attempt
+
+
+def _deleted(world: World) -> Iterator[str]:
+    """Nothing is left of a deleted job, and nothing else is deleted."""
+    for job_id in world.history.deletions:
+        if job_id not in world.history.deleted:
+            yield f"the acknowledged deletion of job {job_id} is not stored"
+    for job_id in world.history.deleted:
+        rows = sum(key[0] == job_id for key in world.database.items)
+        if rows or job_id in world.database.jobs:
+            yield f"job {job_id} was deleted, and the results service has {rows} of its items"
+
+
 def _results_agree(world: World) -> Iterator[str]:
-    for job_id in world.history.records:
+    for job_id in world.history.records.keys() - world.history.deleted:
         job, stored = world.history.job(job_id), world.database.jobs.get(job_id)
         if stored is None:
             yield f"the results service does not know job {job_id}"
@@ -175,7 +190,8 @@ def _exported(world: World) -> Iterator[str]:
     """An export of a completed job has exactly its items, each once."""
     for job_id, place, found in world.history.exports:
         stored = sorted(key for key in world.database.items if key[0] == job_id)
-        if world.history.places[job_id][-1] == place and sorted(found) != stored:
+        same = world.history.places[job_id][-1] == place and job_id not in world.history.deleted
+        if same and sorted(found) != stored:
             yield f"an export of job {job_id} has {len(found)} items; {len(stored)} are stored"
 
 
@@ -209,6 +225,3 @@ def _words(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_words(each) for each in error.exceptions)
     return f"{type(error).__name__}: {error}"
-
-
-_CHECKS = (_created, _moved, _finished, _items, _audited, _results_agree, _calls, _kept, _exported, _tidy, _failed)

@@ -58,6 +58,10 @@ class History:
     places: dict[str, list[Place]] = field(default_factory=lambda: defaultdict(list))
     created: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """By request id, the jobs that answers named."""
+    deleted: set[str] = field(default_factory=set)
+    """Jobs whose record says so."""
+    deletions: list[str] = field(default_factory=list)
+    """The job of each acknowledged deletion."""
     moved: list[tuple[str, str, Place]] = field(default_factory=list)
     """Operation, job and place of each acknowledged move."""
     marks: list[tuple[str, int, str]] = field(default_factory=list)
@@ -97,6 +101,10 @@ class History:
         place = headers.state, headers.attempt
         known = self.places[job_id]
         self.records[job_id] = message.data
+        if self.job(job_id).HasField("deleted_at"):
+            self.deleted.add(job_id)
+        elif job_id in self.deleted:
+            self.broken.append(f"job {job_id} was deleted and is stored again")
         self._count(job_id, headers.state)
         if known and known[-1] == place:
             return
@@ -148,6 +156,9 @@ class History:
     def job(self, job_id: str) -> job_pb2.Job:
         """As the scheduler stored it last."""
         return job_record_pb2.JobRecord.FromString(self.records[job_id]).job
+
+    def has_ended(self, job_id: str) -> bool:
+        return any(state in ENDED for state, _ in self.places[job_id][-1:])
 
     def live(self) -> list[str]:
         return [job_id for job_id, places in self.places.items() if places[-1][0] not in ENDED]

@@ -54,6 +54,8 @@ class Stored:
     """With the id of the event that told it."""
     events: dict[str, job_pb2.JobEvent] = field(default_factory=dict)
     seals: dict[str, tuple[int, pb.SealJobResponse]] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    """Jobs of which nothing is stored again."""
     marks: list[Row] = field(default_factory=list)
     annotations: list[Row] = field(default_factory=list)
     preferences: list[Row] = field(default_factory=list)
@@ -109,6 +111,7 @@ def write_mark(connection: MemoryConnection, mark: Mark) -> None:
 
 
 def insert_items(connection: MemoryConnection, batches: Sequence[item_result_pb2.ItemResultBatch]) -> None:
+    batches = [batch for batch in batches if batch.job_id not in connection.stored.deleted]
     keys = [(b.job_id, b.task, item.item, item.repeat) for b in batches for item in b.items]
     if len(set(keys)) < len(keys) or any(key in connection.stored.items for key in keys):
         raise duckdb.ConstraintException("Constraint Error: Duplicate key")
@@ -117,6 +120,7 @@ def insert_items(connection: MemoryConnection, batches: Sequence[item_result_pb2
 
 def store_items(connection: MemoryConnection, batches: Sequence[item_result_pb2.ItemResultBatch]) -> None:
     items = connection.stored.items
+    batches = [batch for batch in batches if batch.job_id not in connection.stored.deleted]
     for batch in batches:
         for item in batch.items:
             key = (batch.job_id, batch.task, item.item, item.repeat)
@@ -156,7 +160,18 @@ def _counts(stored: Stored, job: job_pb2.Job) -> tuple[Counter[str], Counter[str
 def store_events(connection: MemoryConnection, events: Sequence[job_pb2.JobEvent]) -> None:
     for event in events:
         connection.stored.events.setdefault(event.event_id, event)
-        _store_job(connection.stored, event.job, event.event_id)
+        if event.job.HasField("deleted_at"):
+            _delete_job(connection.stored, event.job.job_id)
+    for event in events:
+        if event.job.job_id not in connection.stored.deleted:
+            _store_job(connection.stored, event.job, event.event_id)
+
+
+def _delete_job(stored: Stored, job_id: str) -> None:
+    stored.deleted.add(job_id)
+    stored.jobs.pop(job_id, None)
+    stored.seals.pop(job_id, None)
+    stored.items = {key: item for key, item in stored.items.items() if key[0] != job_id}
 
 
 def _store_job(stored: Stored, job: job_pb2.Job, event_id: str) -> None:
@@ -180,6 +195,8 @@ def sealed_result(connection: MemoryConnection, job_id: str, attempt: int) -> pb
 def store_seal(
     connection: MemoryConnection, job: job_pb2.Job, computed: Computed, sealed_at: datetime
 ) -> pb.SealJobResponse:
+    if job.job_id in connection.stored.deleted:
+        raise NotFoundError(f"Benchmark job {job.job_id} not found")
     sealed = sealed_result(connection, job.job_id, job.attempt)
     if sealed is None:
         _store_job(connection.stored, job, "")

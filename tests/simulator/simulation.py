@@ -212,6 +212,10 @@ class Simulation:
             return [f"job {last} cannot be exported"]
         if uploaders is not None and not await uploaders.delete_last(dataset_id):
             return [f"dataset {dataset_id} cannot be deleted"]
+        if not await self._rest():
+            return self._restless()
+        if not self.plans and not await users.delete_last():
+            return ["no job can be deleted any more"]
         return [] if await self._rest() else self._restless()
 
     async def _rest(self) -> bool:
@@ -242,7 +246,7 @@ class Simulation:
             return "results are not stored"
         if self.nats.streams["WORK"].messages:
             return "units are left"
-        for job_id in self.history.records:
+        for job_id in self.history.records.keys() - self.history.deleted:
             job = self.history.job(job_id)
             rows = sum(key[0] == job_id for key in self.on_disk.items)
             if job.plan and job.state in ENDED and job.progress.items_done != rows:

@@ -62,6 +62,7 @@ class Users:
             kinds += [
                 (4, self.cancel),
                 (4, self.retry),
+                (2, self.delete),
                 (1, self.mark),
                 (1, self.annotate),
                 (1, self.again),
@@ -149,6 +150,28 @@ class Users:
 
     async def retry(self) -> None:
         await self._move("retry", self._scheduler.RetryJob, pb.RetryJobRequest(job_id=self._some_job()))
+
+    async def delete(self) -> None:
+        """A job that has ended, if there is one."""
+        ended = [job_id for job_id in self.jobs if self._history.has_ended(job_id)]
+        request = pb.DeleteJobRequest(job_id=self._chance.choice(ended or self.jobs))
+        if await self.ask(f"delete {request.job_id[-4:]}", self._scheduler.DeleteJob, request) is not None:
+            self._history.deletions.append(request.job_id)
+
+    async def delete_last(self) -> bool:
+        """Deletes a job when everything should work and no job is live; whether that is done or there is none."""
+        ended = [job_id for job_id in self.jobs if job_id not in self._history.deleted]
+        if not ended:
+            return True
+        request = pb.DeleteJobRequest(job_id=self._chance.choice(ended))
+        for _ in range(_LAST_TRIES):
+            if await self.ask("delete the last job", self._scheduler.DeleteJob, request) is not None:
+                self._history.deletions.append(request.job_id)
+                return True
+            if request.job_id in self._history.deleted:
+                return True
+            await asyncio.sleep(1.0)
+        return False
 
     async def _move(self, what: str, call: Any, request: Any) -> None:
         answer = await self.ask(f"{what} {request.job_id[-4:]}", call, request)
