@@ -51,6 +51,8 @@ class KnownJob:
     mark: str = ""
     notes: dict[tuple[str, int], str] = field(default_factory=dict)
     busy: bool = False
+    is_source: bool = False
+    """Whether another job was asked to take its answers."""
 
 
 @dataclass(slots=True)
@@ -58,6 +60,8 @@ class Memory:
     """What all clients together were told."""
 
     jobs: dict[str, KnownJob] = field(default_factory=dict)
+    deleted: list[str] = field(default_factory=list)
+    """Jobs whose deletion was confirmed."""
     labels: dict[str, str] = field(default_factory=dict)
     """By the label of each request for a job, the job's id; empty when it was never answered."""
     datasets: dict[str, bool] = field(default_factory=dict)
@@ -89,6 +93,7 @@ class Client:
             (2, "rerun", self.rerun),
             (3, "mark", self.mark),
             (4, "annotate", self.annotate),
+            (2, "delete job", self.delete_job),
             (2, "delete dataset", self.delete_dataset),
             (2, "schedule", self.schedule),
             (1, "delete schedule", self.delete_schedule),
@@ -162,6 +167,7 @@ class Client:
         return job is not None and await self._again(job, "rerun", {"outcomes": ["unparsed"]})
 
     async def _again(self, job: KnownJob, verb: str, body: dict[str, Any]) -> bool:
+        job.is_source = True
         # The dataset may be gone; the source may have been retried since; or no item of it has an answer.
         try:
             path = f"{API}/{verb}/{job.job_id}"
@@ -257,6 +263,23 @@ class Client:
                 self._memory.problems.append(f"the export of {job.job_id} has not {job.items} rows")
         job.busy = False
         return True
+
+    async def delete_job(self) -> bool:
+        """One that no other takes answers from: a retry of that would ask for them in vain."""
+        job = await self._in_state("completed")
+        if job is None:
+            return False
+        if job.is_source:
+            job.busy = False
+            return False
+        answer = await self.call("DELETE", f"{API}/jobs/{job.job_id}", 200, 404)
+        # 404: the call before it had deleted the job, and its answer was lost.
+        if answer.status == 200 or (answer.status == 404 and answer.repeated):
+            self._memory.deleted.append(job.job_id)
+            del self._memory.jobs[job.job_id]
+            return True
+        job.busy = False
+        return False
 
     # -- datasets, schedules, webhooks -----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Bursts of kills while clients run, cancel, retry, rescore, mark, annotate, upload, delete, schedule and export."""
+"""Bursts of kills while clients do everything that users do."""
 
 from __future__ import annotations
 
@@ -126,6 +126,7 @@ async def found_wrong(world: World, memory: Memory, known: dict[str, str]) -> li
             found += [f"job {job_id}: {what}" for what in await _items(world, job, mine)]
         found += [f"job {job_id}: {what}" for what in await _judged(world, mine)]
     found += await _requests(world, memory)
+    found += await _deletions(world, memory)
     found += await _lists(world, memory)
     if never := [prompt for prompt in known if prompts[prompt] > 1000]:
         found.append(f"{len(never)} prompts were asked again and again")
@@ -212,7 +213,23 @@ async def _requests(world: World, memory: Memory) -> list[str]:
     jobs = [job for job in await world.jobs() if not job.spec.reuse.job_id]
     made: Counter[str] = Counter(job.spec.labels.get("request", "") for job in jobs)
     found = [f"request {label} made {count} jobs" for label, count in made.items() if label and count > 1]
-    return found + [f"request {label} made no job" for label, job in memory.labels.items() if job and not made[label]]
+    there = {label for label, job in memory.labels.items() if job and job not in memory.deleted}
+    return found + [f"request {label} made no job" for label in there if not made[label]]
+
+
+async def _deletions(world: World, memory: Memory) -> list[str]:
+    """Nothing is left of a job whose deletion was confirmed, but its audit trail."""
+    found = []
+    for job_id in memory.deleted:
+        for path in (f"{API}/results/{job_id}", f"{API}/results/{job_id}/items"):
+            async with httpx.AsyncClient(base_url=world.launched.page_url, trust_env=False, timeout=60) as client:
+                answer = await client.get(path)
+            if answer.status_code != 404:
+                found.append(f"job {job_id} was deleted, and {path} answers {answer.status_code}")
+        actions = [event.action for event in await world.events(job_id)]
+        if actions[-2:] != ["completed", "deleted"] or actions.count("deleted") > 1:
+            found.append(f"the audit trail of the deleted job {job_id} is {actions}")
+    return found
 
 
 async def _lists(world: World, memory: Memory) -> list[str]:
