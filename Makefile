@@ -40,10 +40,10 @@ test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
 
 test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
-	@$(BIN)/python -m pytest -m model -rs
+	@$(BIN)/python -m pytest -m model -rs --part $(PART)
 
 parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on the same rows (installs PyTorch and lm_eval)
-	@$(BIN)/python -m pytest -m parity -rs -s
+	@$(BIN)/python -m pytest -m parity -rs -s --part $(PART)
 
 chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or duplicated
 	@$(BIN)/python -m pytest -m chaos -s --part $(PART)
