@@ -20,6 +20,7 @@ TouchstoneError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 def sendable(text: str) -> str:
@@ -44,13 +45,30 @@ class InvalidRequestError(TouchstoneError):
         self.field = field
 
 
-class BadLinesError(InvalidRequestError):
-    """An uploaded file has wrong lines. `lines` are (number from 1, reason), the first ones; `total` counts all."""
+@dataclass(frozen=True, slots=True)
+class LineReason:
+    """A fault of an uploaded file: how many of all its lines have it, and the first ones."""
 
-    def __init__(self, message: str, lines: Sequence[tuple[int, str]], total: int) -> None:
+    reason: str
+    count: int
+    lines: Sequence[int]
+
+
+class BadLinesError(InvalidRequestError):
+    """An uploaded file has wrong lines. `lines` are (number from 1, reason), the first ones; `total` counts all.
+    `reasons` group them, the most frequent first; `other_lines` have a reason that is not among them."""
+
+    def __init__(
+        self, message: str, lines: Sequence[tuple[int, str]], total: int, reasons: Sequence[LineReason] = ()
+    ) -> None:
         super().__init__(message)
         self.lines = lines
         self.total = total
+        self.reasons = reasons
+
+    @property
+    def other_lines(self) -> int:
+        return self.total - sum(one.count for one in self.reasons)
 
 
 class UnauthenticatedError(TouchstoneError):

@@ -35,11 +35,14 @@ class RefusedError(ClientError):
 
 class InvalidError(RefusedError):
     """The request is wrong. `field` is the path of the wrong field; empty when there is none or several. `lines` are
-    the first invalid lines of an uploaded file, of `lines_total`."""
+    the first invalid lines of an uploaded file, of `lines_total`. `reasons` group all of them, the most frequent first;
+    `other_lines` have a reason that is not among them."""
 
     field = ""
     lines: tuple[dataset_pb2.BadLine, ...] = ()
     lines_total = 0
+    reasons: tuple[dataset_pb2.BadLineReason, ...] = ()
+    other_lines = 0
 
     @classmethod
     def of(cls, message: str) -> InvalidError:
@@ -122,6 +125,9 @@ def translated(error: grpc.RpcError, address: str, variable: str, settings: Sett
         if isinstance(refused, InvalidError) and detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
             told = error_details_pb2.ErrorInfo.FromString(detail.value).metadata.get(_BAD_LINES, "")
             refused.lines_total = int(told) if told.isdecimal() else refused.lines_total
+        if isinstance(refused, InvalidError) and detail.Is(dataset_pb2.BadLineReasons.DESCRIPTOR):
+            grouped = dataset_pb2.BadLineReasons.FromString(detail.value)
+            refused.reasons, refused.other_lines = tuple(grouped.reasons), grouped.other_lines
         if isinstance(refused, LimitError) and detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR):
             delay = error_details_pb2.RetryInfo.FromString(detail.value).retry_delay
             refused.retry_after_s = delay.seconds + (delay.nanos > 0)

@@ -24,8 +24,9 @@ class RefusedError(Exception):
 
 
 def quoted(value: object, most: int = _SHOWN) -> str:
-    """A text or another value of the file for a sentence: cut, on one line, with printable characters only."""
+    """A text or another value of the file for a sentence: cut, on one line, with printable characters only. Quotation
+    marks inside become single ones, so that the value ends where it seems to."""
     text = value if isinstance(value, str) else repr(value)
     cut = text[:most].encode("utf-8", "replace").decode()
-    shown = "".join(each if each.isprintable() else "�" for each in cut)
+    shown = "".join(each if each.isprintable() else "�" for each in cut).replace('"', "'")
     return f'"{shown}…"' if len(text) > most else f'"{shown}"'

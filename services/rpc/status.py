@@ -11,6 +11,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from services import errors
+from touchstone.v1 import dataset_pb2
 
 _CODES: dict[type[errors.TouchstoneError], grpc.StatusCode] = {
     errors.InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -28,7 +29,8 @@ _NO_RETRY = ("grpc-retry-pushback-ms", "-1")
 _BAD_LINES = "bad_lines"
 _MOST_BAD_LINES = 100
 _MOST_BAD_LINES_BYTES = 4500
-"""Details are a header, in base64, of which many clients accept 8 KB in all."""
+"""Of the lines and their reasons. Details are a header, in base64, of which many clients accept 8 KB in all."""
+_MOST_REASONS_BYTES = 2500
 _LINE = re.compile(r"line ([0-9]{1,18})")
 _ERRORS = {code: error for error, code in _CODES.items()}
 
@@ -39,7 +41,9 @@ def to_status(error: errors.TouchstoneError) -> Any:
     assert code is not None
     details: list[Any] = []
     if isinstance(error, errors.BadLinesError):
-        details.append(_bad_lines(error))
+        reasons = [_reasons(error)] if error.reasons else []
+        details.append(_bad_lines(error, _MOST_BAD_LINES_BYTES - sum(one.ByteSize() for one in reasons)))
+        details += reasons
         details.append(error_details_pb2.ErrorInfo(reason=_BAD_LINES, metadata={_BAD_LINES: str(error.total)}))
     elif isinstance(error, errors.InvalidRequestError):
         violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
@@ -63,12 +67,24 @@ def to_status(error: errors.TouchstoneError) -> Any:
     return status
 
 
-def _bad_lines(error: errors.BadLinesError) -> Any:
+def _reasons(error: errors.BadLinesError) -> dataset_pb2.BadLineReasons:
+    """As many of the reasons as a header may hold, at least the first one."""
+    told = dataset_pb2.BadLineReasons(other_lines=error.total)
+    for one in error.reasons:
+        told.reasons.add(reason=one.reason, count=one.count, lines=one.lines)
+        if told.ByteSize() > _MOST_REASONS_BYTES and len(told.reasons) > 1:
+            del told.reasons[-1]
+            break
+        told.other_lines -= one.count
+    return told
+
+
+def _bad_lines(error: errors.BadLinesError, most_bytes: int) -> Any:
     """As many of the lines as a header may hold, at least the first one."""
     bad = error_details_pb2.BadRequest()
     for number, reason in error.lines[:_MOST_BAD_LINES]:
         bad.field_violations.add(field=f"line {number}", description=reason)
-        if bad.ByteSize() > _MOST_BAD_LINES_BYTES and len(bad.field_violations) > 1:
+        if bad.ByteSize() > most_bytes and len(bad.field_violations) > 1:
             del bad.field_violations[-1]
             break
     return bad
@@ -108,16 +124,18 @@ def _says_no_room(status: Any) -> bool:
 
 
 def _invalid(message: str, status: Any) -> errors.InvalidRequestError:
-    bad, info = error_details_pb2.BadRequest(), error_details_pb2.ErrorInfo()
+    bad, info, told = error_details_pb2.BadRequest(), error_details_pb2.ErrorInfo(), dataset_pb2.BadLineReasons()
     for detail in status.details if status else ():
-        _ = detail.Unpack(bad) or detail.Unpack(info)
+        _ = detail.Unpack(bad) or detail.Unpack(info) or detail.Unpack(told)
     lines = [
         (int(found[1]), violation.description)
         for violation in bad.field_violations
         if (found := _LINE.fullmatch(violation.field))
     ]
     if lines:
-        return errors.BadLinesError(message, lines, max(len(lines), int(info.metadata.get(_BAD_LINES, "0"))))
+        total = max(len(lines), int(info.metadata.get(_BAD_LINES, "0")))
+        reasons = [errors.LineReason(one.reason, one.count, list(one.lines)) for one in told.reasons]
+        return errors.BadLinesError(message, lines, total, reasons)
     return errors.InvalidRequestError(message, bad.field_violations[0].field if bad.field_violations else "")
 
 

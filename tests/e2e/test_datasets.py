@@ -202,6 +202,23 @@ async def test_a_dropped_file_is_taken_and_its_bad_lines_are_told(visitor: Visit
     await page.locator("#file").set_input_files(file_of(2))
     await expect(page.locator("#refused")).to_be_hidden()
 
+    row = {"prompt": "a", "custom_id": "<b onclick=x()>"}
+    many = "\n".join(json.dumps(one) for one in [row] * 1200 + [{"prompt": n} for n in range(3)])
+    file = FilePayload(name="many.jsonl", mimeType="", buffer=many.encode())
+    await page.locator("#file").set_input_files(file)
+    counts = [
+        re.compile(r'^The id "<b onclick=x\(\)>" is already on line 1. .*1,1992, 3, .*, 21, …$'),
+        re.compile("3.*1,203$"),
+    ]
+    await expect(page.locator("#preview .lines tbody tr")).to_have_text(counts)
+    await page.get_by_role("button", name="Upload").click()
+    await expect(page.locator("#refused .lines tbody tr")).to_have_text(counts)
+    plain = await visitor.page(script=False)
+    await plain.goto("/datasets")
+    await plain.locator("#file").set_input_files(file)
+    await plain.get_by_role("button", name="Upload").click()
+    await expect(plain.locator("#refused .lines tbody tr")).to_have_text(counts)
+
 
 async def test_columns_open_the_template_and_are_named(visitor: Visitor) -> None:
     page = await visitor.page()

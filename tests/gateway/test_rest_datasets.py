@@ -124,6 +124,37 @@ async def test_wrong_lines_are_named_by_number_with_the_reason_and_nothing_is_ke
     assert gateway.world.datasets == {}
 
 
+async def test_all_wrong_lines_are_counted_by_reason(gateway: Running) -> None:
+    faults = [b'{"prompt": "a", "custom_id": "same"}\n', b"no\n", b'{"prompt": 7}\n', b'{"prompt": "a"}\n']
+    lines = b"".join(faults[min(number % 10, 3)] for number in range(5000))
+    refused = await upload(gateway, 400, file=("a.jsonl", lines))
+    assert refused["reasons"] == [
+        {"reason": refused["lines"][0]["reason"], "count": 500, "lines": list(range(2, 200, 10))},
+        {"reason": refused["lines"][1]["reason"], "count": 500, "lines": list(range(3, 200, 10))},
+        {
+            "reason": 'The id "same" is already on line 1. Give each row its own.',
+            "count": 499,
+            "lines": list(range(11, 210, 10)),
+        },
+    ]
+    assert (refused["bad_lines"], refused["other_lines"]) == (1499, 0)
+    preview = (await gateway.client.post("/admin/datasets/preview", files={"file": ("a.jsonl", lines)})).json()
+    assert [preview[name] for name in ("reasons", "other_lines")] == [refused["reasons"], 0]
+
+
+async def test_many_reasons_are_cut_and_the_lines_with_others_counted(gateway: Running) -> None:
+    words = ["".join("abcdefghij"[int(digit)] for digit in str(number)) for number in range(150)]
+    lines = b"".join(json.dumps({"prompt": "a", "reference": f"({word}"}).encode() + b"\n" for word in words)
+    sent = {"file": ("a.jsonl", lines)}
+    answer = await gateway.client.post("/admin/datasets/preview", data={"scorer": "regex"}, files=sent)
+    preview = answer.json()
+    assert (len(preview["reasons"]), preview["other_lines"], preview["bad_lines"]) == (100, 50, 150), answer.text
+    refused = await upload(gateway, 400, data={"scorer": "regex"}, file=sent["file"])
+    assert 10 < len(refused["reasons"]) < 100
+    assert refused["reasons"] == preview["reasons"][: len(refused["reasons"])]
+    assert refused["other_lines"] == 150 - len(refused["reasons"])
+
+
 async def test_a_scorer_that_nobody_has_is_refused_and_those_of_plugins_are_named(gateway: Running) -> None:
     refused = await upload(gateway, 400, data={"scorer": "judge"})
     assert refused["detail"].startswith("judge is not a valid scorer. Use one of: exact_match, ")

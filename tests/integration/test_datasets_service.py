@@ -189,6 +189,7 @@ async def test_bad_lines_come_as_details_of_the_error(nats: NatsServer, tmp_path
     told = rpc.from_rpc_error(refused.value)
     assert isinstance(told, BadLinesError)
     assert told.total == 2
+    assert [(one.count, one.lines) for one in told.reasons] == [(1, [2]), (1, [3])]
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a/", "x" * 201, "a\u202egpj.jsonl", "a\nb.jsonl", "a\0b"])

@@ -86,17 +86,17 @@ function tell(found) {
   const others = found.readings.filter((one) => found.why ? found.field === "format" : one.format !== found.format);
   choices(others.map((one) => choice(`Read as ${titleOf(one.format)}`, () => readAs(one.format), one.reading)));
   fill("#preview .first", found.first_rows.map((row) => [row.custom_id, spoken(row.messages), shown(row.reference)]));
-  fill("#preview .lines", byReason(found.lines));
-  const more = preview.querySelector(".more");
-  more.hidden = found.bad_lines <= found.lines.length;
-  more.textContent = `${number(found.bad_lines - found.lines.length)} more rows do not fit.`;
+  tellReasons(preview, found, "row");
 }
 
-// A reason with the number of its lines, and which they are.
-function byReason(lines) {
-  const reasons = Map.groupBy(lines, (one) => one.reason);
-  const numbers = (of) => of.map((one) => one.line.toLocaleString("en")).join(", ");
-  return [...reasons].map(([reason, of]) => [reason, of.length.toLocaleString("en"), numbers(of)]);
+// Each reason with the number of its lines in the whole file, and the first of them.
+function tellReasons(part, { reasons = [], other_lines: others = 0 }, what) {
+  const number = (count) => count.toLocaleString("en");
+  const which = ({ count, lines }) => lines.map(number).join(", ") + (count > lines.length ? ", …" : "");
+  fill(`#${part.id} .lines`, reasons.map((one) => [one.reason, number(one.count), which(one)]));
+  const more = part.querySelector(".more");
+  more.hidden = others <= 0;
+  more.textContent = others === 1 ? `1 further ${what} has other reasons.` : `${number(others)} further ${what}s have other reasons.`;
 }
 
 function fill(table, rows) {
@@ -213,13 +213,8 @@ function refuse(answer) {
   asking?.abort();
   preview.hidden = true;
   const part = document.getElementById("refused");
-  const lines = answer.lines || [];
   part.querySelector(".what").textContent = answer.detail;
-  fill("#refused .lines", byReason(lines));
-  const further = (answer.bad_lines || 0) - lines.length;
-  const more = part.querySelector(".more");
-  more.hidden = further <= 0;
-  more.textContent = `${further.toLocaleString("en")} further line${further === 1 ? "" : "s"} as well.`;
+  tellReasons(part, answer, "line");
   part.hidden = false;
   part.scrollIntoView({ block: "nearest" });
 }

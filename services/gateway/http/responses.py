@@ -121,4 +121,8 @@ def json_error(error: Exception) -> JSONResponse:
         body["error"] = sentence
         body["lines"] = [{"line": number, "reason": reason} for number, reason in error.lines]
         body["bad_lines"] = error.total
+        body["reasons"] = [
+            {"reason": one.reason, "count": one.count, "lines": list(one.lines)} for one in error.reasons
+        ]
+        body["other_lines"] = error.other_lines
     return JSONResponse(body, status, headers_of(error))

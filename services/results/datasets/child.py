@@ -12,7 +12,14 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
-from services.errors import BadLinesError, DeadlineError, InvalidRequestError, TouchstoneError, UnavailableError
+from services.errors import (
+    BadLinesError,
+    DeadlineError,
+    InvalidRequestError,
+    LineReason,
+    TouchstoneError,
+    UnavailableError,
+)
 from services.results.datasets import frames
 from services.results.datasets.frames import HEADER, Kind, Shard
 from touchstone.v1 import dataset_pb2
@@ -135,6 +142,7 @@ def refusal(kind: int, payload: bytes, name: str) -> TouchstoneError:
             f"{bad.total:,} {lines} wrong in {name}, so nothing was stored. Line {first.line:,}: {first.reason}",
             [(line.line, line.reason) for line in bad.lines],
             bad.total,
+            [LineReason(one.reason, one.count, one.lines) for one in bad.reasons],
         )
     log.error("the reader of an upload sent a frame of kind %d", kind)
     return UnavailableError(_FAILED)

@@ -92,20 +92,26 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class BadLines:
-    """The first bad lines, and how many there are in all."""
+    """The first bad lines, how many there are in all, and how many have which reason."""
 
     lines: Sequence[dataset_pb2.BadLine]
     total: int
+    reasons: Sequence[dataset_pb2.BadLineReason]
 
     def frame(self) -> bytes:
-        told = {"total": self.total, "lines": [[line.line, line.reason] for line in self.lines]}
+        told = {
+            "total": self.total,
+            "lines": [[line.line, line.reason] for line in self.lines],
+            "reasons": [[one.reason, one.count, list(one.lines)] for one in self.reasons],
+        }
         return frame(Kind.BAD_LINES, json.dumps(told).encode())
 
     @classmethod
     def parse(cls, payload: bytes) -> BadLines:
         told = json.loads(payload)
         lines = [dataset_pb2.BadLine(line=line, reason=reason) for line, reason in told["lines"]]
-        return cls(lines, told["total"])
+        reasons = [dataset_pb2.BadLineReason(reason=one, count=n, lines=of) for one, n, of in told["reasons"]]
+        return cls(lines, told["total"], reasons)
 
 
 @dataclass(frozen=True, slots=True)

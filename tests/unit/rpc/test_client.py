@@ -12,7 +12,7 @@ import pytest
 
 from deploy.local.ports import free_port
 from services import rpc
-from services.errors import BadLinesError
+from services.errors import BadLinesError, LineReason
 from touchstone.v1 import dataset_service_pb2 as pb
 from touchstone.v1 import dataset_service_pb2_grpc
 
@@ -27,7 +27,8 @@ async def refusing(requests: AsyncIterator[pb.UploadDatasetRequest], context: An
         read += 1
         if read == 3:
             reasons = [(number, "größer als erlaubt " * 15) for number in range(1, 300)]
-            raise BadLinesError("299 lines are wrong.", reasons, 299)
+            groups = [LineReason(f"{number} größer als erlaubt " * 9, 2, [1, 2]) for number in range(100)]
+            raise BadLinesError("299 lines are wrong.", reasons, 299, groups)
     return pb.UploadDatasetResponse()
 
 
@@ -61,6 +62,9 @@ async def test_a_refusal_in_the_middle_is_told_with_its_lines_and_ends_the_writi
             assert isinstance(found, BadLinesError), found
             assert (found.message, found.total, found.lines[0][0]) == ("299 lines are wrong.", 299, 1)
             assert 5 < len(found.lines) < 100, "as many as a header of 8 KB holds"
+            assert 5 < len(found.reasons) < 100
+            assert found.reasons[0] == LineReason("0 größer als erlaubt " * 9, 2, [1, 2])
+            assert found.other_lines == 299 - 2 * len(found.reasons)
             assert len(taken) < 1000
         await rpc.send(stub.UploadDataset(timeout=20), pieces(2, []))
 

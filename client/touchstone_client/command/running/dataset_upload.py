@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,11 @@ from touchstone_client.uploading import DatasetOptions
 _BAD = (
     Column("line", "line", str, right=True),
     Column("reason", "reason", fold=True),
+)
+_REASONS = (
+    Column("count", "lines", right=True),
+    Column("reason", "reason", fold=True),
+    Column("lines", "which", fold=True),
 )
 _FIRST = (
     Column("custom_id", "row"),
@@ -107,10 +112,14 @@ def _check(options: argparse.Namespace) -> int:
     with Client() as client, _progress(_size(options)) as sent:
         found = client.preview_dataset(source, sent=sent, **wanted)
     rows = [(row.custom_id, chat.text(row.messages[-1]), row.reference) for row in found.first_rows]
-    bad = [(line.line, line.reason) for line in found.bad_lines]
+    tables = [Table(_FIRST, rows)] if rows else []
+    bad = Table(_BAD, [(line.line, line.reason) for line in found.bad_lines])
+    if bad.rows:
+        tables.append(_wrong(found.reasons, bad))
     show(
         Report(
-            [Table(columns, lines) for columns, lines in ((_FIRST, rows), (_BAD, bad)) if lines],
+            tables,
+            csv=None if rows else bad,
             notes=_sentences(found),
             document=document(found),
         ),
@@ -131,7 +140,9 @@ def _sentences(found: PreviewDatasetResponse) -> list[str]:
             f"{dataset.rows:,} of {counted(found.rows_found, 'row')} fit, {dataset.rows_with_reference:,} with a "
             f"reference; about {counted(dataset.input_tokens, 'token')} of input.",
         ]
-    if (more := found.bad_lines_total - len(found.bad_lines)) > 0:
+    if found.other_lines:
+        said.append(_others(found.other_lines, "row"))
+    elif not found.reasons and (more := found.bad_lines_total - len(found.bad_lines)) > 0:
         said.append(f"{more:,} more rows do not fit.")
     if len(found.sheets) > 1:
         said.append(f"--sheet reads another of the sheets: {', '.join(found.sheets)}.")
@@ -215,20 +226,42 @@ def _kept(dataset: dataset_pb2.Dataset, format: str) -> int:
 def _refused(error: InvalidError, format: str) -> int:
     """The wrong lines: on stderr after the error, or on stdout for programs."""
     rows = [(bad.line, bad.reason) for bad in error.lines]
-    more = error.lines_total - len(rows)
     sentence = refusal(error)
+    bad = Table(_BAD, rows)
+    notes = [_others(error.other_lines, "line")] if error.other_lines else []
+    if not error.reasons and (more := error.lines_total - len(rows)) > 0:
+        notes = [f"{more:,} more lines are wrong."]
     report = Report(
-        [Table(_BAD, rows)],
-        notes=[f"{more:,} more lines are wrong."] if more > 0 else [],
+        [_wrong(error.reasons, bad)],
+        notes=notes,
+        csv=bad,
         document={
             "error": sentence,
             "lines": [{"line": line, "reason": reason} for line, reason in rows],
             "lines_total": max(error.lines_total, len(rows)),
+            "reasons": [{"reason": one.reason, "count": one.count, "lines": list(one.lines)} for one in error.reasons],
+            "other_lines": error.other_lines,
         },
     )
     print(f"touchstone: {sentence}", file=sys.stderr)
     show(report, format, sys.stderr if format == "table" else None)
     return REFUSED
+
+
+def _wrong(reasons: Sequence[dataset_pb2.BadLineReason], bad: Table) -> Table:
+    """The wrong lines by reason, or one by one where a service of an earlier version does not group them."""
+    if not reasons:
+        return bad
+    return Table(_REASONS, [(one.count, one.reason, _which(one)) for one in reasons])
+
+
+def _which(group: dataset_pb2.BadLineReason) -> str:
+    more = ", …" if group.count > len(group.lines) else ""
+    return ", ".join(f"{line:,}" for line in group.lines) + more
+
+
+def _others(count: int, what: str) -> str:
+    return f"{counted(count, f'further {what}')} {'has' if count == 1 else 'have'} other reasons."
 
 
 @contextmanager

@@ -162,6 +162,24 @@ class BadLine(_message.Message):
     reason: str
     def __init__(self, line: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
+class BadLineReason(_message.Message):
+    __slots__ = ("reason", "count", "lines")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    count: int
+    lines: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, reason: _Optional[str] = ..., count: _Optional[int] = ..., lines: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class BadLineReasons(_message.Message):
+    __slots__ = ("reasons", "other_lines")
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    OTHER_LINES_FIELD_NUMBER: _ClassVar[int]
+    reasons: _containers.RepeatedCompositeFieldContainer[BadLineReason]
+    other_lines: int
+    def __init__(self, reasons: _Optional[_Iterable[_Union[BadLineReason, _Mapping]]] = ..., other_lines: _Optional[int] = ...) -> None: ...
+
 class DatasetManifest(_message.Message):
     __slots__ = ("dataset", "shards", "deleting", "request_id", "asked")
     DATASET_FIELD_NUMBER: _ClassVar[int]

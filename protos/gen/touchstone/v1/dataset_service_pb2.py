@@ -26,7 +26,7 @@ from touchstone.v1 import dataset_pb2 as touchstone_dot_v1_dot_dataset__pb2
 from touchstone.v1 import suite_pb2 as touchstone_dot_v1_dot_suite__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#touchstone/v1/dataset_service.proto\x12\rtouchstone.v1\x1a\x1btouchstone/v1/dataset.proto\x1a\x19touchstone/v1/suite.proto\"\x81\x01\n\x14UploadDatasetRequest\x12.\n\x07options\x18\x01 \x01(\x0b\x32\x1d.touchstone.v1.DatasetOptions\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x17\n\x0f\x65xpires_after_s\x18\x04 \x01(\x05\"@\n\x15UploadDatasetResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\"U\n\x15PreviewDatasetRequest\x12.\n\x07options\x18\x01 \x01(\x0b\x32\x1d.touchstone.v1.DatasetOptions\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\xb6\x02\n\x16PreviewDatasetResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\x12\x12\n\nrows_found\x18\x02 \x01(\x05\x12-\n\nfirst_rows\x18\x03 \x03(\x0b\x32\x19.touchstone.v1.DatasetRow\x12)\n\tbad_lines\x18\x04 \x03(\x0b\x32\x16.touchstone.v1.BadLine\x12\x17\n\x0f\x62\x61\x64_lines_total\x18\x05 \x01(\x05\x12\x0f\n\x07\x63olumns\x18\x06 \x03(\t\x12/\n\x08readings\x18\x07 \x03(\x0b\x32\x1d.touchstone.v1.DatasetReading\x12\x0b\n\x03why\x18\x08 \x01(\t\x12\r\n\x05\x66ield\x18\t \x01(\t\x12\x0e\n\x06sheets\x18\n \x03(\t\"P\n\x0e\x44\x61tasetReading\x12-\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\x1d.touchstone.v1.Dataset.Format\x12\x0f\n\x07reading\x18\x02 \x01(\t\"\x97\x01\n\x17\x43reateHubDatasetRequest\x12.\n\x07options\x18\x01 \x01(\x0b\x32\x1d.touchstone.v1.DatasetOptions\x12)\n\x06source\x18\x02 \x01(\x0b\x32\x19.touchstone.v1.DataSource\x12\r\n\x05limit\x18\x03 \x01(\x05\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"C\n\x18\x43reateHubDatasetResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\"\'\n\x11GetDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\"g\n\x12GetDatasetResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\x12\x11\n\tlive_jobs\x18\x02 \x01(\x05\x12\x15\n\rfinished_jobs\x18\x03 \x01(\x05\"}\n\x13ListDatasetsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\x12\r\n\x05query\x18\x05 \x01(\t\x12\r\n\x05\x66iles\x18\x06 \x01(\x08\"\x84\x01\n\x14ListDatasetsResponse\x12(\n\x08\x64\x61tasets\x18\x01 \x03(\x0b\x32\x16.touchstone.v1.Dataset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x12\n\ntotal_size\x18\x03 \x01(\x05\x12\x15\n\rfinished_jobs\x18\x04 \x03(\x05\"q\n\x16ListDatasetRowsRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\r\n\x05whole\x18\x04 \x01(\x08\x12\r\n\x05\x66irst\x18\x05 \x01(\x05\"j\n\x17ListDatasetRowsResponse\x12\'\n\x04rows\x18\x01 \x03(\x0b\x32\x19.touchstone.v1.DatasetRow\x12\r\n\x05\x66irst\x18\x02 \x01(\x05\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"*\n\x14\x44\x65leteDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\".\n\x15\x44\x65leteDatasetResponse\x12\x15\n\rfinished_jobs\x18\x01 \x01(\x05\x32\x9e\x05\n\x0e\x44\x61tasetService\x12\\\n\rUploadDataset\x12#.touchstone.v1.UploadDatasetRequest\x1a$.touchstone.v1.UploadDatasetResponse(\x01\x12_\n\x0ePreviewDataset\x12$.touchstone.v1.PreviewDatasetRequest\x1a%.touchstone.v1.PreviewDatasetResponse(\x01\x12\x63\n\x10\x43reateHubDataset\x12&.touchstone.v1.CreateHubDatasetRequest\x1a\'.touchstone.v1.CreateHubDatasetResponse\x12Q\n\nGetDataset\x12 .touchstone.v1.GetDatasetRequest\x1a!.touchstone.v1.GetDatasetResponse\x12W\n\x0cListDatasets\x12\".touchstone.v1.ListDatasetsRequest\x1a#.touchstone.v1.ListDatasetsResponse\x12`\n\x0fListDatasetRows\x12%.touchstone.v1.ListDatasetRowsRequest\x1a&.touchstone.v1.ListDatasetRowsResponse\x12Z\n\rDeleteDataset\x12#.touchstone.v1.DeleteDatasetRequest\x1a$.touchstone.v1.DeleteDatasetResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#touchstone/v1/dataset_service.proto\x12\rtouchstone.v1\x1a\x1btouchstone/v1/dataset.proto\x1a\x19touchstone/v1/suite.proto\"\x81\x01\n\x14UploadDatasetRequest\x12.\n\x07options\x18\x01 \x01(\x0b\x32\x1d.touchstone.v1.DatasetOptions\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x17\n\x0f\x65xpires_after_s\x18\x04 \x01(\x05\"@\n\x15UploadDatasetResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\"U\n\x15PreviewDatasetRequest\x12.\n\x07options\x18\x01 \x01(\x0b\x32\x1d.touchstone.v1.DatasetOptions\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\xfa\x02\n\x16PreviewDatasetResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\x12\x12\n\nrows_found\x18\x02 \x01(\x05\x12-\n\nfirst_rows\x18\x03 \x03(\x0b\x32\x19.touchstone.v1.DatasetRow\x12)\n\tbad_lines\x18\x04 \x03(\x0b\x32\x16.touchstone.v1.BadLine\x12\x17\n\x0f\x62\x61\x64_lines_total\x18\x05 \x01(\x05\x12\x0f\n\x07\x63olumns\x18\x06 \x03(\t\x12/\n\x08readings\x18\x07 \x03(\x0b\x32\x1d.touchstone.v1.DatasetReading\x12\x0b\n\x03why\x18\x08 \x01(\t\x12\r\n\x05\x66ield\x18\t \x01(\t\x12\x0e\n\x06sheets\x18\n \x03(\t\x12-\n\x07reasons\x18\x0b \x03(\x0b\x32\x1c.touchstone.v1.BadLineReason\x12\x13\n\x0bother_lines\x18\x0c \x01(\x05\"P\n\x0e\x44\x61tasetReading\x12-\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\x1d.touchstone.v1.Dataset.Format\x12\x0f\n\x07reading\x18\x02 \x01(\t\"\x97\x01\n\x17\x43reateHubDatasetRequest\x12.\n\x07options\x18\x01 \x01(\x0b\x32\x1d.touchstone.v1.DatasetOptions\x12)\n\x06source\x18\x02 \x01(\x0b\x32\x19.touchstone.v1.DataSource\x12\r\n\x05limit\x18\x03 \x01(\x05\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"C\n\x18\x43reateHubDatasetResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\"\'\n\x11GetDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\"g\n\x12GetDatasetResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\x12\x11\n\tlive_jobs\x18\x02 \x01(\x05\x12\x15\n\rfinished_jobs\x18\x03 \x01(\x05\"}\n\x13ListDatasetsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\x12\r\n\x05query\x18\x05 \x01(\t\x12\r\n\x05\x66iles\x18\x06 \x01(\x08\"\x84\x01\n\x14ListDatasetsResponse\x12(\n\x08\x64\x61tasets\x18\x01 \x03(\x0b\x32\x16.touchstone.v1.Dataset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x12\n\ntotal_size\x18\x03 \x01(\x05\x12\x15\n\rfinished_jobs\x18\x04 \x03(\x05\"q\n\x16ListDatasetRowsRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\r\n\x05whole\x18\x04 \x01(\x08\x12\r\n\x05\x66irst\x18\x05 \x01(\x05\"j\n\x17ListDatasetRowsResponse\x12\'\n\x04rows\x18\x01 \x03(\x0b\x32\x19.touchstone.v1.DatasetRow\x12\r\n\x05\x66irst\x18\x02 \x01(\x05\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"*\n\x14\x44\x65leteDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\".\n\x15\x44\x65leteDatasetResponse\x12\x15\n\rfinished_jobs\x18\x01 \x01(\x05\x32\x9e\x05\n\x0e\x44\x61tasetService\x12\\\n\rUploadDataset\x12#.touchstone.v1.UploadDatasetRequest\x1a$.touchstone.v1.UploadDatasetResponse(\x01\x12_\n\x0ePreviewDataset\x12$.touchstone.v1.PreviewDatasetRequest\x1a%.touchstone.v1.PreviewDatasetResponse(\x01\x12\x63\n\x10\x43reateHubDataset\x12&.touchstone.v1.CreateHubDatasetRequest\x1a\'.touchstone.v1.CreateHubDatasetResponse\x12Q\n\nGetDataset\x12 .touchstone.v1.GetDatasetRequest\x1a!.touchstone.v1.GetDatasetResponse\x12W\n\x0cListDatasets\x12\".touchstone.v1.ListDatasetsRequest\x1a#.touchstone.v1.ListDatasetsResponse\x12`\n\x0fListDatasetRows\x12%.touchstone.v1.ListDatasetRowsRequest\x1a&.touchstone.v1.ListDatasetRowsResponse\x12Z\n\rDeleteDataset\x12#.touchstone.v1.DeleteDatasetRequest\x1a$.touchstone.v1.DeleteDatasetResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,29 +40,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PREVIEWDATASETREQUEST']._serialized_start=308
   _globals['_PREVIEWDATASETREQUEST']._serialized_end=393
   _globals['_PREVIEWDATASETRESPONSE']._serialized_start=396
-  _globals['_PREVIEWDATASETRESPONSE']._serialized_end=706
-  _globals['_DATASETREADING']._serialized_start=708
-  _globals['_DATASETREADING']._serialized_end=788
-  _globals['_CREATEHUBDATASETREQUEST']._serialized_start=791
-  _globals['_CREATEHUBDATASETREQUEST']._serialized_end=942
-  _globals['_CREATEHUBDATASETRESPONSE']._serialized_start=944
-  _globals['_CREATEHUBDATASETRESPONSE']._serialized_end=1011
-  _globals['_GETDATASETREQUEST']._serialized_start=1013
-  _globals['_GETDATASETREQUEST']._serialized_end=1052
-  _globals['_GETDATASETRESPONSE']._serialized_start=1054
-  _globals['_GETDATASETRESPONSE']._serialized_end=1157
-  _globals['_LISTDATASETSREQUEST']._serialized_start=1159
-  _globals['_LISTDATASETSREQUEST']._serialized_end=1284
-  _globals['_LISTDATASETSRESPONSE']._serialized_start=1287
-  _globals['_LISTDATASETSRESPONSE']._serialized_end=1419
-  _globals['_LISTDATASETROWSREQUEST']._serialized_start=1421
-  _globals['_LISTDATASETROWSREQUEST']._serialized_end=1534
-  _globals['_LISTDATASETROWSRESPONSE']._serialized_start=1536
-  _globals['_LISTDATASETROWSRESPONSE']._serialized_end=1642
-  _globals['_DELETEDATASETREQUEST']._serialized_start=1644
-  _globals['_DELETEDATASETREQUEST']._serialized_end=1686
-  _globals['_DELETEDATASETRESPONSE']._serialized_start=1688
-  _globals['_DELETEDATASETRESPONSE']._serialized_end=1734
-  _globals['_DATASETSERVICE']._serialized_start=1737
-  _globals['_DATASETSERVICE']._serialized_end=2407
+  _globals['_PREVIEWDATASETRESPONSE']._serialized_end=774
+  _globals['_DATASETREADING']._serialized_start=776
+  _globals['_DATASETREADING']._serialized_end=856
+  _globals['_CREATEHUBDATASETREQUEST']._serialized_start=859
+  _globals['_CREATEHUBDATASETREQUEST']._serialized_end=1010
+  _globals['_CREATEHUBDATASETRESPONSE']._serialized_start=1012
+  _globals['_CREATEHUBDATASETRESPONSE']._serialized_end=1079
+  _globals['_GETDATASETREQUEST']._serialized_start=1081
+  _globals['_GETDATASETREQUEST']._serialized_end=1120
+  _globals['_GETDATASETRESPONSE']._serialized_start=1122
+  _globals['_GETDATASETRESPONSE']._serialized_end=1225
+  _globals['_LISTDATASETSREQUEST']._serialized_start=1227
+  _globals['_LISTDATASETSREQUEST']._serialized_end=1352
+  _globals['_LISTDATASETSRESPONSE']._serialized_start=1355
+  _globals['_LISTDATASETSRESPONSE']._serialized_end=1487
+  _globals['_LISTDATASETROWSREQUEST']._serialized_start=1489
+  _globals['_LISTDATASETROWSREQUEST']._serialized_end=1602
+  _globals['_LISTDATASETROWSRESPONSE']._serialized_start=1604
+  _globals['_LISTDATASETROWSRESPONSE']._serialized_end=1710
+  _globals['_DELETEDATASETREQUEST']._serialized_start=1712
+  _globals['_DELETEDATASETREQUEST']._serialized_end=1754
+  _globals['_DELETEDATASETRESPONSE']._serialized_start=1756
+  _globals['_DELETEDATASETRESPONSE']._serialized_end=1802
+  _globals['_DATASETSERVICE']._serialized_start=1805
+  _globals['_DATASETSERVICE']._serialized_end=2475
 # @@protoc_insertion_point(module_scope)

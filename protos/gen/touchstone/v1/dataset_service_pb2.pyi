@@ -35,7 +35,7 @@ class PreviewDatasetRequest(_message.Message):
     def __init__(self, options: _Optional[_Union[_dataset_pb2.DatasetOptions, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class PreviewDatasetResponse(_message.Message):
-    __slots__ = ("dataset", "rows_found", "first_rows", "bad_lines", "bad_lines_total", "columns", "readings", "why", "field", "sheets")
+    __slots__ = ("dataset", "rows_found", "first_rows", "bad_lines", "bad_lines_total", "columns", "readings", "why", "field", "sheets", "reasons", "other_lines")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     ROWS_FOUND_FIELD_NUMBER: _ClassVar[int]
     FIRST_ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +46,8 @@ class PreviewDatasetResponse(_message.Message):
     WHY_FIELD_NUMBER: _ClassVar[int]
     FIELD_FIELD_NUMBER: _ClassVar[int]
     SHEETS_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    OTHER_LINES_FIELD_NUMBER: _ClassVar[int]
     dataset: _dataset_pb2.Dataset
     rows_found: int
     first_rows: _containers.RepeatedCompositeFieldContainer[_dataset_pb2.DatasetRow]
@@ -56,7 +58,9 @@ class PreviewDatasetResponse(_message.Message):
     why: str
     field: str
     sheets: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ..., rows_found: _Optional[int] = ..., first_rows: _Optional[_Iterable[_Union[_dataset_pb2.DatasetRow, _Mapping]]] = ..., bad_lines: _Optional[_Iterable[_Union[_dataset_pb2.BadLine, _Mapping]]] = ..., bad_lines_total: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., readings: _Optional[_Iterable[_Union[DatasetReading, _Mapping]]] = ..., why: _Optional[str] = ..., field: _Optional[str] = ..., sheets: _Optional[_Iterable[str]] = ...) -> None: ...
+    reasons: _containers.RepeatedCompositeFieldContainer[_dataset_pb2.BadLineReason]
+    other_lines: int
+    def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ..., rows_found: _Optional[int] = ..., first_rows: _Optional[_Iterable[_Union[_dataset_pb2.DatasetRow, _Mapping]]] = ..., bad_lines: _Optional[_Iterable[_Union[_dataset_pb2.BadLine, _Mapping]]] = ..., bad_lines_total: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., readings: _Optional[_Iterable[_Union[DatasetReading, _Mapping]]] = ..., why: _Optional[str] = ..., field: _Optional[str] = ..., sheets: _Optional[_Iterable[str]] = ..., reasons: _Optional[_Iterable[_Union[_dataset_pb2.BadLineReason, _Mapping]]] = ..., other_lines: _Optional[int] = ...) -> None: ...
 
 class DatasetReading(_message.Message):
     __slots__ = ("format", "reading")

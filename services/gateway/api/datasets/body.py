@@ -164,6 +164,24 @@ PREVIEWED = shape(
             "Rows that do not fit, at most 100.",
         ),
         "bad_lines": about(COUNT, "The number of rows that do not fit."),
+        "reasons": about(
+            array(
+                shape(
+                    {
+                        "reason": about(
+                            STRING,
+                            "Why the rows do not fit, and what to do. `…` replaces quoted values and numbers that "
+                            "differ.",
+                        ),
+                        "count": about(COUNT, "The number of rows with this fault in the whole file."),
+                        "lines": about(array(COUNT), "The lines of the first of them, at most 20."),
+                    },
+                    name="WrongRowReason",
+                )
+            ),
+            "Rows that do not fit by reason, the most frequent first, at most 100 reasons.",
+        ),
+        "other_lines": about(COUNT, "The number of rows that do not fit with none of these reasons."),
         "columns": about(array(STRING), "The names in the first row, at most 100."),
         "sheets": about(array(STRING), "The visible sheets of an Excel workbook, at most 100. Empty for other files."),
         "readings": about(
@@ -197,6 +215,8 @@ def preview_body(found: dataset_service_pb2.PreviewDatasetResponse) -> dict[str,
         "first_rows": [row_body(number, row) for number, row in enumerate(found.first_rows)],
         "lines": [{"line": bad.line, "reason": bad.reason} for bad in found.bad_lines],
         "bad_lines": found.bad_lines_total,
+        "reasons": [{"reason": one.reason, "count": one.count, "lines": list(one.lines)} for one in found.reasons],
+        "other_lines": found.other_lines,
         "columns": list(found.columns),
         "sheets": list(found.sheets),
         "readings": [{"format": DATASET_FORMATS.of(one.format), "reading": one.reading} for one in found.readings],

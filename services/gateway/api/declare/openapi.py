@@ -40,6 +40,13 @@ _FIELD = shape(
 _LINE = shape(
     {"line": about({"type": "integer"}, "The line, from 1."), "reason": about(STRING, "What is wrong with it.")}
 )
+_REASON = shape(
+    {
+        "reason": about(STRING, "What is wrong and what to do. `…` replaces quoted values and numbers that differ."),
+        "count": about({"type": "integer"}, "The number of lines with this fault in the whole file."),
+        "lines": about(array({"type": "integer"}), "The first of them, at most 20."),
+    }
+)
 _ERROR = shape(
     {
         "detail": about(STRING, "What is wrong and what to do."),
@@ -48,9 +55,11 @@ _ERROR = shape(
         "error": about(STRING, "The same as `detail`, of a refused upload."),
         "lines": about(array(_LINE), "The first wrong lines of a refused upload."),
         "bad_lines": about({"type": "integer"}, "The number of its wrong lines."),
+        "reasons": about(array(_REASON), "Its wrong lines by reason, the most frequent first, at most 100."),
+        "other_lines": about({"type": "integer"}, "The number of its wrong lines with none of these reasons."),
     },
     name="Error",
-    optional=("retry_after", "errors", "error", "lines", "bad_lines"),
+    optional=("retry_after", "errors", "error", "lines", "bad_lines", "reasons", "other_lines"),
 )
 _OPENAI_ERROR = shape(
     {

@@ -41,11 +41,8 @@ async def upload(request: Request) -> Response:
     except (TouchstoneError, HTTPException) as error:
         if status_of(error) not in _REFUSALS:
             raise
-        lines, more = (error.lines, error.total - len(error.lines)) if isinstance(error, BadLinesError) else ([], 0)
-        reasons: dict[str, list[int]] = {}
-        for line, reason in lines:
-            reasons.setdefault(reason, []).append(line)
-        refused = {"sentence": sentence_of(error), "reasons": list(reasons.items()), "more": more}
+        reasons, more = (error.reasons, error.other_lines) if isinstance(error, BadLinesError) else ((), 0)
+        refused = {"sentence": sentence_of(error), "reasons": reasons, "more": more}
         values = await _values(request) | {"refused": refused}
         return await render(request, "datasets/index.html", "datasets", values, status_of(error))
     return RedirectResponse(f"/datasets/{made.dataset_id}", 303)

@@ -62,13 +62,15 @@ class _Preview(Reading):
             dataset=self._found_dataset,
             rows_found=self._number,
             first_rows=self._first_rows,
-            bad_lines=self._bad,
-            bad_lines_total=self._bad_total,
+            bad_lines=self._wrong.first,
+            bad_lines_total=self._wrong.total,
             columns=self.columns,
             readings=[DatasetReading(format=one, reading=words) for one, words in self._readings.items()],
             why=self.refused.reason if self.refused else "",
             field=self.refused.field if self.refused else "",
             sheets=self.sheets,
+            reasons=self._wrong.reasons(),
+            other_lines=self._wrong.other_lines,
         )
 
     def _note_sheets(self, names: list[str]) -> None:
@@ -84,6 +86,6 @@ class _Preview(Reading):
             self._first_rows.append(row)
 
     def _end(self, size: int) -> None:
-        if not self._bad_total:
+        if not self._wrong.total:
             self._check_rows()
         self._found_dataset = self._dataset(size)

@@ -20,16 +20,14 @@ from services.results.datasets.reading.recognition import PROMPTFOO, SHAPE_OF, n
 from services.results.datasets.reading.row import Row
 from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shards import Sharder
-from services.results.datasets.reading.tally import CustomIds, Tally
+from services.results.datasets.reading.tally import CustomIds, Tally, WrongLines
 from services.results.datasets.reading.template import Template
 from services.words import refusals
 from services.words.enums import DATASET_FORMATS, UPLOAD_FORMATS
 from services.words.refusals import counted
-from touchstone.v1.dataset_pb2 import BadLine, Dataset, DatasetOptions, DatasetRow
+from touchstone.v1.dataset_pb2 import Dataset, DatasetOptions, DatasetRow
 from touchstone.v1.job_pb2 import LAST_ASSISTANT_REFERENCE
 
-SHOWN_LINES = 100
-_REASON_CHARACTERS = 300
 _HEAD_LINES = 100
 _ROWS_A_LOOK = 64
 """Rows between two checks of the CPU time."""
@@ -58,8 +56,7 @@ class Reading:
         self._references = References(options.scoring)
         self._last_messages = LastMessages(options.last_assistant, self._references)
         self._template = Template.parse(options.template) if options.template else None
-        self._bad: list[BadLine] = []
-        self._bad_total = 0
+        self._wrong = WrongLines()
         self._began = time.process_time()
         self._number = 0
         """Of the row, from 1."""
@@ -79,7 +76,7 @@ class Reading:
                 self._last_messages.settle(row, number)
                 self._keep(number, row)
             except WrongRowError as wrong:
-                self._note(number, wrong.reason)
+                self._wrong.add(number, wrong.reason)
         self._end(decoded.bytes)
 
     def _check_work(self, taken: int) -> None:
@@ -184,17 +181,12 @@ class Reading:
             )
         shard = self._sharder.add(row)
         self._tally.add(row)
-        if shard is not None and not self._bad_total:
+        if shard is not None and not self._wrong.total:
             self._emit(shard.frame())
 
-    def _note(self, line: int, reason: str) -> None:
-        self._bad_total += 1
-        if len(self._bad) < SHOWN_LINES:
-            self._bad.append(BadLine(line=line, reason=reason[:_REASON_CHARACTERS]))
-
     def _end(self, size: int) -> None:
-        if self._bad_total:
-            self._emit(BadLines(self._bad, self._bad_total).frame())
+        if self._wrong.total:
+            self._emit(BadLines(self._wrong.first, self._wrong.total, self._wrong.reasons()).frame())
             return
         self._check_rows()
         shard = self._sharder.rest()

@@ -1,18 +1,27 @@
-"""The sums over the rows of a dataset, and their ids so far."""
+"""The sums over the rows of a dataset, their ids so far, and what is wrong with those that do not fit."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from array import array
 
-from touchstone.v1.dataset_pb2 import Dataset, DatasetRow
+from touchstone.v1.dataset_pb2 import BadLine, BadLineReason, Dataset, DatasetRow
 
 _MOST_NAMES = 100
 _MOST_MODELS = 10
 _BYTES_A_TOKEN = 4
 _TOKENS_A_MESSAGE = 4
 _TOKENS_AN_IMAGE = 1000
+_SHOWN_LINES = 100
+_REASON_CHARACTERS = 300
+_MOST_REASONS = 100
+_LINES_A_REASON = 20
+_COMPARED_CHARACTERS = 1000
+"""Of a reason: what follows does not tell two apart."""
+_VALUE = re.compile(r'"[^"]*(?:"|$)|(?<!\w)-?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?')
+"""What may differ between lines with the same fault: `quoted` leaves no quotation mark inside a value."""
 
 
 class Tally:
@@ -124,3 +133,63 @@ class CustomIds:
             while slots[slot] >= 0:
                 slot = (slot + 1) & mask
             slots[slot] = entry
+
+
+class WrongLines:
+    """The lines that do not fit: the first ones, and all by their reason. Holds little, however many there are."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.first: list[BadLine] = []
+        self._groups: dict[str, _Group] = {}
+
+    def add(self, line: int, reason: str) -> None:
+        self.total += 1
+        if len(self.first) < _SHOWN_LINES:
+            self.first.append(BadLine(line=line, reason=reason[:_REASON_CHARACTERS]))
+        compared = reason[:_COMPARED_CHARACTERS]
+        fault = _VALUE.sub(_placeholder, compared)
+        group = self._groups.get(fault)
+        if group is None:
+            if len(self._groups) == _MOST_REASONS:
+                return
+            group = self._groups[fault] = _Group(compared)
+        group.add(line, compared)
+
+    def reasons(self) -> list[BadLineReason]:
+        """The most frequent first; of equal ones, the one that occurs first."""
+        groups = sorted(self._groups.values(), key=lambda group: -group.count)
+        return [BadLineReason(reason=group.reason, count=group.count, lines=group.lines) for group in groups]
+
+    @property
+    def other_lines(self) -> int:
+        """How many have a reason that is not in `reasons`."""
+        return self.total - sum(group.count for group in self._groups.values())
+
+
+class _Group:
+    """Lines whose reasons differ in quoted values and numbers alone."""
+
+    def __init__(self, first: str) -> None:
+        self.count = 0
+        self.lines: list[int] = []
+        self._first = first
+        self._values: list[str | None] = list(_VALUE.findall(first))
+        """Those of the first line; None where another line has another one."""
+
+    def add(self, line: int, reason: str) -> None:
+        self.count += 1
+        if len(self.lines) < _LINES_A_REASON:
+            self.lines.append(line)
+        if reason != self._first:
+            found = _VALUE.findall(reason)
+            self._values = [old if old == new else None for old, new in zip(self._values, found, strict=True)]
+
+    @property
+    def reason(self) -> str:
+        values = iter(self._values)
+        return _VALUE.sub(lambda value: next(values) or _placeholder(value), self._first)[:_REASON_CHARACTERS]
+
+
+def _placeholder(value: re.Match[str]) -> str:
+    return '"…"' if value[0].startswith('"') else "…"

@@ -15,11 +15,14 @@ from touchstone_client import Client, InvalidError, UnreachableError
 
 def test_bad_lines_are_told_with_their_numbers(fakes: Fakes) -> None:
     lines = [(3, "It is no JSON."), (17, "custom_id stands in line 3, too.")]
-    fakes.answers["UploadDataset"] = errors.BadLinesError("250 lines cannot be used.", lines, 250)
+    groups = [errors.LineReason("It is no JSON.", 200, [3, 4]), errors.LineReason("No id.", 20, [17])]
+    fakes.answers["UploadDataset"] = errors.BadLinesError("250 lines cannot be used.", lines, 250, groups)
     with Client() as client, pytest.raises(InvalidError, match="250 lines") as raised:
         client.upload_dataset(b"x")
     assert [(bad.line, bad.reason) for bad in raised.value.lines] == lines
     assert (raised.value.lines_total, raised.value.field) == (250, "")
+    assert [errors.LineReason(one.reason, one.count, [*one.lines]) for one in raised.value.reasons] == groups
+    assert raised.value.other_lines == 30
 
 
 def test_other_refusals_have_no_lines(fakes: Fakes) -> None:

@@ -115,6 +115,37 @@ def test_bad_lines_are_a_table_on_stderr_and_code_two(kept: Fakes, tmp_path: Pat
     assert made["lines"][1] == {"line": 4021, "reason": "body.messages is missing."}
 
 
+def test_bad_lines_are_grouped_by_reason(kept: Fakes, tmp_path: Path, capsys: Captured) -> None:
+    (file := tmp_path / "bad.jsonl").write_text("{\n")
+    groups = [errors.LineReason('The id "…" is taken.', 4000, [17, 4021]), errors.LineReason("No JSON.", 1, [5])]
+    lines = [(5, "No JSON."), (17, 'The id "a" is taken.')]
+    kept.answers["UploadDataset"] = errors.BadLinesError("4,002 lines.", lines, 4002, groups)
+    assert main(["dataset", "upload", str(file)]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "touchstone: 4,002 lines.",
+        "lines  reason                which",
+        '4,000  The id "…" is taken.  17, 4,021, …',
+        "    1  No JSON.              5",
+        "",
+        "1 further line has other reasons.",
+    ]
+    assert main(["dataset", "upload", str(file), "--format", "json"]) == 2
+    made = json.loads(capsys.readouterr().out)
+    assert made["reasons"][0] == {"reason": 'The id "…" is taken.', "count": 4000, "lines": [17, 4021]}
+    assert (made["lines_total"], made["other_lines"]) == (4002, 1)
+    assert main(["dataset", "upload", str(file), "--format", "csv"]) == 2
+    assert capsys.readouterr().out.splitlines()[:2] == ["line,reason", "5,No JSON."]
+
+    found = [dataset_pb2.BadLineReason(reason=one.reason, count=one.count, lines=one.lines) for one in groups]
+    kept.answers["PreviewDataset"] = dataset_service_pb2.PreviewDatasetResponse(
+        dataset=dataset(), bad_lines=[dataset_pb2.BadLine(line=5)], bad_lines_total=4002, reasons=found, other_lines=1
+    )
+    assert main(["dataset", "check", str(file)]) == 2
+    said = capsys.readouterr().out
+    assert '4,000  The id "…" is taken.  17, 4,021, …' in said
+    assert "1 further row has other reasons." in said
+
+
 def test_what_is_no_file_is_refused_before_anything_is_sent(kept: Fakes, tmp_path: Path, capsys: Captured) -> None:
     assert main(["dataset", "upload", str(tmp_path / "none.jsonl")]) == 2
     assert "No such file" in capsys.readouterr().err

@@ -180,6 +180,8 @@ def test_a_preview_and_an_upload_agree(
     if shown.bad_lines_total:
         assert kept.bad is not None
         assert (list(kept.bad.lines), kept.bad.total) == (list(shown.bad_lines), shown.bad_lines_total)
+        assert list(kept.bad.reasons) == list(shown.reasons)
+        assert sum(one.count for one in shown.reasons) + shown.other_lines == shown.bad_lines_total
         return
     assert kept.dataset == shown.dataset
     assert kept.rows[:5] == list(shown.first_rows)

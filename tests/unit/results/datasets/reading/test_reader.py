@@ -108,3 +108,26 @@ def test_the_first_hundred_bad_lines_are_shown_and_all_are_counted() -> None:
     assert made.bad is not None
     assert made.bad.total == 250
     assert [line.line for line in made.bad.lines] == list(range(2, 102))
+
+
+def test_bad_lines_are_counted_by_reason_in_the_whole_file() -> None:
+    bad: dict[int, object] = {
+        3: {"prompt": "a", "custom_id": "same"},
+        10: {"prompt": 7},
+        7: {"prompt": "a", "temperature": "hot"},
+    }
+    rows = [next((row for n, row in bad.items() if place % n == 0), {"prompt": "a"}) for place in range(1, 5001)]
+    made = upload(jsonl(*rows))
+
+    assert made.bad is not None
+    same = [place for place in range(6, 5001) if place % 3 == 0]
+    prompts = [place for place in range(1, 5001) if place % 10 == 0 and place % 3]
+    hot = [place for place in range(1, 5001) if place % 7 == 0 and place % 3 and place % 10]
+    assert made.bad.total == len(same) + len(prompts) + len(hot)
+    assert [(one.count, list(one.lines)) for one in made.bad.reasons] == [
+        (len(same), same[:20]),
+        (len(hot), hot[:20]),
+        (len(prompts), prompts[:20]),
+    ]
+    assert made.bad.reasons[0].reason == 'The id "same" is already on line 3. Give each row its own.'
+    assert '"prompt" must be' in made.bad.reasons[2].reason
