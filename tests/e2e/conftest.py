@@ -45,6 +45,8 @@ class Visitor:
     gateway: Running
     complaints: list[str] = field(default_factory=list)
     expected: tuple[str, ...] = ()
+    session: str = ""
+    """The cookie of a user who is signed in."""
 
     async def page(self, *, dark: bool = False, phone: bool = False, script: bool = True) -> Page:
         context = await self.browser.new_context(
@@ -53,6 +55,8 @@ class Visitor:
             color_scheme="dark" if dark else "light",
             java_script_enabled=script,
         )
+        if self.session:
+            await context.add_cookies([{"name": "touchstone", "value": self.session, "url": self.gateway.url}])
         await context.add_init_script(_WATCH_CSP)
         page = await context.new_page()
         page.set_default_timeout(PATIENCE_MS)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from services.gateway.pages.compare.view import MOST
 from tests.gateway import fake_datasets
-from tests.gateway.fake_data import HOSTILE
+from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
 from touchstone.v1 import dataset_pb2, job_pb2
 
@@ -23,6 +23,10 @@ class Place:
     address: str
     status: int = 200
     key: str = ""
+
+
+USERS_PLACES = (Place("settings-users", "/settings"), Place("queue-users", "/queue"))
+"""Pages that differ where users have tokens, as an admin sees them."""
 
 
 def finished(world: World, *specs: job_pb2.JobSpec) -> list[str]:
@@ -53,6 +57,7 @@ def _runs(world: World, dataset: str) -> list[str]:
 def places() -> tuple[World, list[Place]]:
     """The world, and its pages."""
     world = busy_world()
+    world.suites = (*SUITES, "mmlu")
     compared = finished(world, *(spec(model, limit=5) for model in ("alpha", "beta", "gamma")))
     many = finished(world, *(spec(f"vendor/model-{n}:70b-instruct", limit=5) for n in range(MOST)))
     alike = finished(world, *(spec(f"same-{n}", limit=5) for n in range(2)))
@@ -78,9 +83,11 @@ def places() -> tuple[World, list[Place]]:
         Place("run", "/run?endpoint=ollama&suite=glue&model=qwen2.5%3A7b&limit=400"),
         Place("run-baselines", "/run?endpoint=baselines&suite=demo"),
         Place("run-refused-key", "/run?endpoint=grok&suite=glue"),
+        Place("run-mmlu", "/run?endpoint=ollama&suite=mmlu&model=qwen2.5%3A7b&limit=5"),
         Place("history", "/jobs"),
         Place("history-nothing", "/jobs?query=nothing-is-called-this"),
         Place("leaderboard", "/leaderboard?suite=glue"),
+        Place("leaderboard-mmlu", "/leaderboard?suite=mmlu"),
         Place("leaderboard-empty", "/leaderboard?suite=demo"),
         Place("leaderboard-unknown", "/leaderboard?suite=nope", 400),
         Place("queue", "/queue"),

@@ -1,4 +1,4 @@
-"""All pages together: what emulated media and a zoom leave of their figures, and what works without scripts."""
+"""All pages together: their figures in emulated media and at a zoom, what axe finds, what works without scripts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, Page, expect
 
+from services.gateway.access import tokens
 from tests.e2e.conftest import Visitor, visit
-from tests.e2e.every_page import Place, places
+from tests.e2e.every_page import USERS_PLACES, Place, places
+from tests.gateway.fake_world import busy_world
 from tests.gateway.gateway_server import running
+from tests.gateway.test_access import with_tokens
+from tests.nats_server import NatsServer
 
 # They go through all pages, for a minute each.
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.stack]
@@ -40,6 +45,34 @@ _PLAIN = {"media": "screen", "reduced_motion": "no-preference", "forced_colors":
 _PAPER = {"width": 703, "height": 1000}
 _ZOOMED = {"width": 720, "height": 450}
 """What is left of 1,440 × 900 at 200 %."""
+_ZOOMED_SMALL = {"width": 512, "height": 384}
+"""What is left of 1,024 × 768 at 200 %."""
+_CUT = """() => {
+  const cut = [];
+  for (const cell of document.querySelectorAll("main :is(td, th)")) {
+    if (!/\\d/.test(cell.textContent) || !cell.checkVisibility() || cell.matches(".model, .names, .text")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    const box = range.getBoundingClientRect();
+    for (let one = cell.closest("table"); one && one !== document.body; one = one.parentElement) {
+      const flow = getComputedStyle(one).overflowX;
+      if (flow === "auto" || flow === "scroll") break;
+      if (flow === "visible") continue;
+      const edge = one.getBoundingClientRect();
+      if (box.right > edge.right + 1 || box.left < edge.left - 1) { cut.push(cell.textContent.trim()); break; }
+    }
+  }
+  return cut;
+}"""
+"""Texts with figures that a box cuts at its sides and does not scroll to."""
+_AXE = """async asked => {
+  const found = await axe.run(document, {runOnly: asked, resultTypes: ["violations"]});
+  return found.violations.filter(one => one.impact !== "minor")
+    .map(one => `${one.impact} ${one.id}: ${one.nodes.slice(0, 3).map(node => node.target.join(" ")).join("; ")}`);
+}"""
+_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+_OF_COLOURS = ["color-contrast", "link-in-text-block"]
+"""Rules whose findings depend on the theme."""
 
 
 async def seen(page: Page) -> tuple[set[str], int]:
@@ -49,24 +82,62 @@ async def seen(page: Page) -> tuple[set[str], int]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def walked(browser: Browser) -> AsyncIterator[tuple[Visitor, list[Place]]]:
-    """All pages of a world that stands still."""
+async def walked(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[list[tuple[Visitor, Place]]]:
+    """All pages of a world that stands still, each with who visits it: the last ones as an admin with a token."""
     world, found = places()
-    async with running(world) as gateway, visit(browser, gateway) as visitor:
-        visitor.expected = ("400", "404")
-        yield visitor, found
+    nats = NatsServer().start(tmp_path_factory.mktemp("nats"))
+    try:
+        async with (
+            running(world) as gateway,
+            with_tokens(nats, busy_world()) as (guarded, nats_bus),
+            visit(browser, gateway) as visitor,
+            visit(browser, guarded) as admin,
+        ):
+            text = await tokens.create(nats_bus, "m.keller", "admin", "laptop")
+            await tokens.create(nats_bus, "a.lind", "user", "nightly runs", expires_days=30)
+            answer = await guarded.client.post("/login", data={"token": text}, headers={"Origin": guarded.url})
+            admin.session = answer.cookies["touchstone"]
+            visitor.expected = ("400", "404")
+            yield [*((visitor, place) for place in found), *((admin, place) for place in USERS_PLACES)]
+    finally:
+        nats.stop()
 
 
-async def test_every_page_keeps_its_figures(walked: tuple[Visitor, list[Place]]) -> None:
-    visitor, found = walked
-    page = await visitor.page()
+async def opened(page: Page, place: Place) -> None:
+    """With what the place's key opens."""
+    await page.goto(place.address)
+    if place.key:
+        await page.keyboard.press(place.key)
+        await expect(page.locator("dialog[open]")).to_be_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_axe_finds_nothing_above_minor(walked: list[tuple[Visitor, Place]], dark: bool) -> None:
+    pages: dict[str, Page] = {}
+    found: dict[str, list[str]] = {}
+    for visitor, place in walked:
+        url = visitor.gateway.url
+        if url not in pages:
+            pages[url] = await visitor.page(dark=dark)
+            await pages[url].emulate_media(reduced_motion="reduce")
+        page = pages[url]
+        await opened(page, place)
+        await page.evaluate(AXE_SCRIPT)
+        if broken := await page.evaluate(_AXE, _OF_COLOURS if dark else _RULES):
+            found[place.name] = broken
+    assert not found, "\n".join(f"{name}: {one}" for name, broken in found.items() for one in broken)
+
+
+async def test_every_page_keeps_its_figures(walked: list[tuple[Visitor, Place]]) -> None:
+    pages: dict[str, Page] = {}
     lost: dict[tuple[str, str], set[str]] = {}
-    for place in found:
+    for visitor, place in walked:
+        page = pages.get(visitor.gateway.url) or await visitor.page()
+        pages[visitor.gateway.url] = page
         await page.set_viewport_size({"width": 1440, "height": 900})
-        await page.goto(place.address)
-        if place.key:
-            await page.keyboard.press(place.key)
-            await expect(page.locator("dialog[open]")).to_be_visible()
+        await opened(page, place)
         figures, drawings = await seen(page)
         for name, media in _MEDIA.items():
             await page.emulate_media(**{**_PLAIN, **media})
@@ -86,14 +157,20 @@ async def test_every_page_keeps_its_figures(walked: tuple[Visitor, list[Place]])
         if figures - kept:
             lost[place.name, "200 %"] = figures - kept
         assert await page.evaluate("document.documentElement.scrollWidth") <= _ZOOMED["width"], place.name
+        for size in (_ZOOMED, _ZOOMED_SMALL):
+            await page.set_viewport_size(size)  # type: ignore[arg-type]
+            if cut := await page.evaluate(_CUT):
+                lost[place.name, f"cut at {size['width']} px"] = set(cut)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= _ZOOMED_SMALL["width"], place.name
     assert not lost, "\n".join(f"{name}: {sorted(gone)}" for name, gone in lost.items())
 
 
-async def test_every_page_link_and_form_works_without_scripts(walked: tuple[Visitor, list[Place]]) -> None:
-    visitor, found = walked
-    page = await visitor.page(script=False)
-    links: dict[str, str] = {}
-    for place in found:
+async def test_every_page_link_and_form_works_without_scripts(walked: list[tuple[Visitor, Place]]) -> None:
+    pages: dict[str, Page] = {}
+    links: dict[str, tuple[Visitor, str]] = {}
+    for visitor, place in walked:
+        page = pages.get(visitor.gateway.url) or await visitor.page(script=False)
+        pages[visitor.gateway.url] = page
         answer = await page.goto(place.address)
         assert answer is not None
         assert answer.status == place.status, place.name
@@ -106,9 +183,9 @@ async def test_every_page_link_and_form_works_without_scripts(walked: tuple[Visi
             "all => all.map(a => a.pathname + a.search)"
         ):
             shape = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|ds_[0-9a-f]{32}|=[^&]*", "*", address)
-            links.setdefault(shape, address)
+            links.setdefault(shape, (visitor, address))
     broken = Counter[str]()
-    for address in links.values():
+    for visitor, address in links.values():
         status = (await visitor.gateway.client.get(address, headers={"Accept": "text/html"})).status_code
         if status not in (200, 303):
             broken[f"{status} {address}"] += 1

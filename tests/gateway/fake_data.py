@@ -41,9 +41,9 @@ FLOORS = {model: score for model, endpoint, score, *_ in SCORES if endpoint == "
 LIMIT = 400
 
 
-def suites() -> list[suite_pb2.Suite]:
+def suites(names: Sequence[str] = SUITES) -> list[suite_pb2.Suite]:
     """As evaluators announce them."""
-    return [shipped()[name].announced() for name in SUITES]
+    return [shipped()[name].announced() for name in names]
 
 
 def endpoints() -> list[endpoint_pb2.Endpoint]:

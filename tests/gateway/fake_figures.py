@@ -35,7 +35,7 @@ def list_jobs(
         and (not request.states or job.state in request.states)
     ]
     if not found:
-        require_suite(request.suite)
+        require_suite(request.suite, world)
     found.sort(key=lambda job: -job.created_at.ToNanoseconds())
     page, token = fake_pages.page(request, found, 20)
     scores = [_scores(world, job) for job in page] if request.with_scores else []
@@ -49,9 +49,9 @@ def list_jobs(
     )
 
 
-def require_suite(suite: str) -> None:
+def require_suite(suite: str, world: World) -> None:
     """As the service refuses what nobody ran and no evaluator announced."""
-    known = [announced.suite for announced in fake_data.suites()]
+    known = [announced.suite for announced in fake_data.suites(world.suites)]
     if suite and not suite.startswith("ds_") and suite not in known:
         raise unknown_suite(known)
 
@@ -69,7 +69,7 @@ def _scores(world: World, job: job_pb2.Job) -> results_service_pb2.JobScores:
 def overview(world: World, request: results_service_pb2.GetOverviewRequest) -> results_service_pb2.GetOverviewResponse:
     found = [job for job in world.jobs.values() if request.suite in ("", job.spec.suite.suite)]
     if not found:
-        require_suite(request.suite)
+        require_suite(request.suite, world)
     completed = [job for job in found if job.state == _COMPLETED]
     answer = results_service_pb2.GetOverviewResponse(
         total_jobs=len(found),

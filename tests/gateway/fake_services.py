@@ -146,7 +146,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return scheduler_service_pb2.ListModelsResponse(models=models[request.endpoint])
 
     async def ListSuites(self, request: Any, context: Any) -> Any:
-        return scheduler_service_pb2.ListSuitesResponse(suites=fake_data.suites())
+        return scheduler_service_pb2.ListSuitesResponse(suites=fake_data.suites(self.world.suites))
 
     async def ListJobLogs(self, request: Any, context: Any) -> Any:
         return fake_owned.list_job_logs(self.world, request)
@@ -312,7 +312,7 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
 
     async def Export(self, request: Any, context: Any) -> AsyncIterator[Any]:
         self.world.asked.append(request)
-        fake_figures.require_suite(request.jobs.suite)
+        fake_figures.require_suite(request.jobs.suite, self.world)
         for piece in fake_stored.export(self.world, request):
             yield piece
 

@@ -183,7 +183,7 @@ def leaderboard(world: World, request: pb.GetLeaderboardRequest) -> pb.GetLeader
     if request.suite in world.datasets:
         manifest = dataset_pb2.DatasetManifest(dataset=world.datasets[request.suite])
         index.add(connection, manifest, datetime.now(UTC))
-    return boards.leaderboard(connection, request, fake_data.suites(), places=_open)
+    return boards.leaderboard(connection, request, fake_data.suites(world.suites), places=_open)
 
 
 def _of_project(world: World, project_id: int) -> list[job_pb2.Job]:

@@ -78,6 +78,8 @@ class World:
     """An admin drains the only evaluator."""
     notice: str = ""
     """Why there is no room for new jobs; empty while there is."""
+    suites: tuple[str, ...] = fake_data.SUITES
+    """What evaluators announce."""
     asked: list[Any] = field(default_factory=list)
     """Requests of reads, the newest last: what the gateway made of a query."""
 

@@ -15,7 +15,7 @@ from services.errors import InvalidRequestError
 from services.gateway.access import tokens
 from services.gateway.access.auth import Sessions, TokenAccess, TokenCache
 from services.gateway.settings import Settings
-from tests.gateway.fake_world import spec
+from tests.gateway.fake_world import World, spec
 from tests.gateway.gateway_server import Running, running
 from tests.gateway.test_rest_run import DOCUMENT
 from tests.nats_server import NatsServer
@@ -25,12 +25,12 @@ SECRET = "services-share-this"
 
 
 @asynccontextmanager
-async def with_tokens(nats: NatsServer) -> AsyncIterator[tuple[Running, bus.Bus]]:
+async def with_tokens(nats: NatsServer, world: World | None = None) -> AsyncIterator[tuple[Running, bus.Bus]]:
     nats_bus = await bus.connect(nats.url, "test")
     await nats_bus.ensure(64 * 1024 * 1024)
     access = TokenAccess(TokenCache(nats_bus.token, ttl_s=0.2), rpc.Settings("token", SECRET), Sessions(nats_bus))
     try:
-        async with running(access=access, service_token=SECRET, nats=nats.url) as gateway:
+        async with running(world, access=access, service_token=SECRET, nats=nats.url) as gateway:
             yield gateway, nats_bus
     finally:
         await nats_bus.close()
