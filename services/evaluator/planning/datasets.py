@@ -97,6 +97,8 @@ class _Looked:
     def __init__(self, spec: job_pb2.JobSpec, task: DatasetTask, caller: Caller | None) -> None:
         self._spec, self._task, self._caller = spec, task, caller
         self._takes_stop: dict[bytes, bool] = {}
+        self._own: job_pb2.Sampling | None = None
+        """Of the row before. Rows with the same parameters share theirs, which are looked at once."""
         self.with_reference = 0
         self.most_usd = 0.0
         self.names: set[str] = set()
@@ -112,15 +114,19 @@ class _Looked:
                     self._task.further_answers(number, row)
             except PluginError as error:
                 raise PluginError(f"{self._task.named(number, row)}: {error.message}") from error
-            self.names.update(rows.asked_names(row))
+            own = rows.asked_with(row, self._spec.sampling)
+            another = own is not self._own or bool(row.stop)
+            if another:
+                self.names.update(rows.asked_names(row))
             if self._caller is not None:
-                self._ask(self._caller, number, row)
+                sampling = self._spec.sampling if own is None else own
+                self._ask(self._caller, number, row, sampling, another and (own is not None or bool(row.stop)))
+            self._own = own
 
-    def _ask(self, caller: Caller, number: int, row: DatasetRow) -> None:
-        own = rows.asked_with(row, self._spec.sampling)
-        sampling = self._spec.sampling if own is None else own
+    def _ask(self, caller: Caller, number: int, row: DatasetRow, sampling: job_pb2.Sampling, another: bool) -> None:
+        """`another`: whether the row's parameters have to be looked at."""
         try:
-            if (own is not None or row.stop) and not caller.baseline:
+            if another and not caller.baseline:
                 self._require_taken(caller, sampling, row)
             messages = rows.messages(row)
             if row.has_parts and not caller.baseline:
