@@ -141,14 +141,17 @@ class WrongLines:
     def __init__(self) -> None:
         self.total = 0
         self.first: list[BadLine] = []
-        self._groups: dict[str, _Group] = {}
+        self._groups: dict[tuple[str, ...], _Group] = {}
+        """By the words between the values, and whether these are quoted. With marks in the places of values, a mark
+        in a reason would pass for one."""
 
     def add(self, line: int, reason: str) -> None:
         self.total += 1
         if len(self.first) < _SHOWN_LINES:
             self.first.append(BadLine(line=line, reason=reason[:_REASON_CHARACTERS]))
         compared = reason[:_COMPARED_CHARACTERS]
-        fault = _VALUE.sub(_placeholder, compared)
+        kinds = ('"' if value.startswith('"') else "1" for value in _VALUE.findall(compared))
+        fault = (*_VALUE.split(compared), *kinds)
         group = self._groups.get(fault)
         if group is None:
             if len(self._groups) == _MOST_REASONS:

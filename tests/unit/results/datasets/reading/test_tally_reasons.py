@@ -67,3 +67,8 @@ def test_lines_that_are_all_wrong_in_another_way_take_little_memory() -> None:
     assert max(len(one.reason) for one in reasons) == 300
     assert (wrong.total, wrong.other_lines, len(wrong.first)) == (20_000, 19_900, 100)
     assert held < 1_000_000
+
+
+@pytest.mark.parametrize(("first", "second"), [("(… is open", "(5 is open"), ("(5 is open", "(… is open")])
+def test_a_mark_in_a_reason_is_no_value(first: str, second: str) -> None:
+    assert grouped(first, second) == [(first, 1, [1]), (second, 1, [2])]
