@@ -58,6 +58,9 @@ def places() -> tuple[World, list[Place]]:
     """The world, and its pages."""
     world = busy_world()
     world.suites = (*SUITES, "mmlu")
+    ranked = [entry for entry in world.boards["glue"] if entry.rank]
+    for entry in ranked:
+        entry.rank_low, entry.rank_high = max(1, entry.rank - 1), min(len(ranked), entry.rank + 2)
     compared = finished(world, *(spec(model, limit=5) for model in ("alpha", "beta", "gamma")))
     many = finished(world, *(spec(f"vendor/model-{n}:70b-instruct", limit=5) for n in range(MOST)))
     alike = finished(world, *(spec(f"same-{n}", limit=5) for n in range(2)))
