@@ -69,7 +69,7 @@ async def test_wrong_ones_are_refused_with_what_is_wrong(gateway: Running, field
 
 async def test_an_open_suites_task_is_named_in_the_suite(gateway: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     suites = [*fake_data.suites(), suite_pb2.Suite(suite="lm_eval", title="lm_eval", open=True)]
-    monkeypatch.setattr(fake_data, "suites", lambda: suites)
+    monkeypatch.setattr(fake_data, "suites", lambda *_: suites)
     sent = {"project_id": 1, "config": CONFIG, "suite": "lm_eval:hellaswag"}
     answer = await gateway.client.post(f"{BASE}/run", json=sent)
     assert answer.json()["message"] == "Benchmarking started for suite: lm_eval:hellaswag"
