@@ -161,8 +161,9 @@ def test_bad_lines_are_told_and_nothing_is_kept(world: World) -> None:
     content = lines(3) + b'{"custom_id": "candidate-1", "prompt": "again"}\n{"prompt": \n'
     made = world.upload(content, name="bad.jsonl")
     assert (made.returncode, made.stdout) == (2, "")
-    numbers = [line.split()[0] for line in made.stderr.splitlines()[2:4]]
-    assert numbers == ["4", "5"]
+    # One line has each of the two faults.
+    told = [line.split() for line in made.stderr.splitlines()[2:4]]
+    assert [(words[0], words[-1]) for words in told] == [("1", "4"), ("1", "5")]
     assert world.json("dataset", "list", "--query", "bad.jsonl") == []
     with Client(world.settings) as client, pytest.raises(InvalidError) as raised:
         client.upload_dataset(content)
