@@ -204,7 +204,7 @@ def test_kills_between_calls_neither_lose_nor_double_one(client: openai.OpenAI, 
             stack.kill(service)
     settings = Settings(scheduler=f"127.0.0.1:{stack.scheduler_port}", results=f"127.0.0.1:{stack.results_port}")
     with Client(settings) as touchstone:
-        until(lambda: [run.name for run in touchstone.recorded_runs()] == ["killed"])
+        until(lambda: "killed" in [run.name for run in touchstone.recorded_runs()])
         (job,) = touchstone.close_recorded_run("killed")
         assert [one.job_id for one in touchstone.close_recorded_run("killed")] == [job.job_id]
     assert [row["response"] for row in items(stack, job.job_id)] == [text.upper() for text in asked]

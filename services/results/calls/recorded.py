@@ -234,7 +234,8 @@ def _run(connection: Connection, run_id: str) -> RecordedRun | None:
     run.models.extend(models or ())
     since = _now() - _LONGEST_CALL
     ((run.unfinished, held),) = connection.execute(
-        "SELECT count(*) FILTER (began_at > $since), coalesce(sum(held_usd), 0.0) FROM recorded_calls "
+        "SELECT count(*) FILTER (began_at > $since AND held_usd IS NOT NULL), coalesce(sum(held_usd), 0.0) "
+        "FROM recorded_calls "
         "WHERE run_id = '' AND owner = $owner AND name = $name",
         {"owner": owner, "name": name, "since": since},
     ).fetchall()
