@@ -8,7 +8,7 @@ from typing import Any
 
 from services.words.endpoints import evaluator_state
 from services.words.enums import ENDPOINT_STATES, PRIORITIES
-from services.words.jobs import status_of, suite_of, work_of
+from services.words.jobs import stage_of, status_of, suite_of, work_of
 from services.words.plugins import left_out
 from services.words.refusals import counted
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2
@@ -22,7 +22,8 @@ from touchstone_client.command.printing.output import Column, Report, Table, sho
 _JOBS = (
     Column("place", "place", lambda place: str(place or ""), right=True),
     Column("job_id", "job"),
-    Column("status", "status"),
+    Column("status", ""),
+    Column("phase", "status"),
     Column("model_name", "model"),
     Column("endpoint", "endpoint", extra=True),
     Column("work", "suite", data=False),
@@ -117,6 +118,7 @@ def _job(job: job_pb2.Job) -> Sequence[Any]:
         job.progress.queue_position,
         job.job_id,
         status_of(job.state),
+        stage_of(job),
         job.spec.model,
         job.spec.endpoint,
         work_of(job.spec),

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from services.words.enums import mode_name
-from services.words.jobs import STATUSES, items_of, states_of, status_of, suite_of, work_of
+from services.words.jobs import STATUSES, items_of, stage_of, states_of, status_of, suite_of, work_of
 from services.words.refusals import counted
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
@@ -23,7 +23,8 @@ from touchstone_client.specs import PILOT, subset_of
 
 _COLUMNS = (
     Column("job_id", "job"),
-    Column("status", "status"),
+    Column("status", ""),
+    Column("phase", "status"),
     Column("model_name", "model"),
     Column("endpoint", "endpoint", extra=True),
     Column("work", "suite", lambda name: excerpt(name, 40), data=False),
@@ -147,6 +148,7 @@ def _row(scored: ScoredJob, tasks: Mapping[str, int]) -> Sequence[Any]:
     return (
         job.job_id,
         status_of(job.state),
+        stage_of(job),
         job.spec.model,
         job.spec.endpoint,
         work_of(job.spec),

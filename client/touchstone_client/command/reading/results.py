@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from services.words.jobs import status_of, work_of
+from services.words.jobs import stage_of, status_of, work_of
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import JOB, add_format, add_job, leaf
@@ -81,7 +81,7 @@ def report(job: job_pb2.Job) -> Report:
     progress = job.progress
     facts = {
         "job": job.job_id,
-        "status": status_of(job.state),
+        "status": stage_of(job),
         "model": f"{job.spec.model} at {job.spec.endpoint}",
         "suite": ", ".join(filter(None, (work_of(job.spec), subset_of(job)))),
         "step": progress.current_step,
@@ -99,6 +99,7 @@ def report(job: job_pb2.Job) -> Report:
     brief = {
         "job_id": job.job_id,
         "status": status_of(job.state),
+        "phase": stage_of(job),
         "reason": job.reason,
         "incomplete": job.incomplete,
         "eta_s": optional(progress, "eta_s"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.client.fakes import JOB, OTHER, Fakes, job, result
-from touchstone.v1 import dataset_service_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import dataset_service_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone_client.command import main
 
 Verdict = results_service_pb2.Annotation
@@ -48,6 +48,27 @@ def test_a_list_tells_pilots_from_other_runs(fakes: Fakes, capsys: Captured) -> 
     assert "pilot" in capsys.readouterr().out
     main(["list", "--format", "json"])
     assert json.loads(capsys.readouterr().out)[0]["labels"] == {"pilot": "1"}
+
+
+def test_a_job_whose_items_are_done_is_scoring(fakes: Fakes, capsys: Captured) -> None:
+    ending = job(state="FINALIZING")
+    fakes.answers |= {
+        "Results.ListJobs": results_service_pb2.ResultsServiceListJobsResponse(
+            jobs=[ending], scores=[results_service_pb2.JobScores(job_id=JOB)]
+        ),
+        "GetQueue": scheduler_service_pb2.GetQueueResponse(queue=queue_pb2.Queue(scoring=[ending])),
+        "Scheduler.GetJob": scheduler_service_pb2.GetJobResponse(job=ending),
+    }
+    for asked in (["list"], ["queue"]):
+        main(asked)
+        assert f"{JOB}  scoring" in capsys.readouterr().out
+    main(["status", JOB])
+    assert "status  scoring" in capsys.readouterr().out
+    for asked in (["list"], ["status", JOB]):
+        main([*asked, "--format", "json"])
+        told = json.loads(capsys.readouterr().out)
+        one = told[0] if isinstance(told, list) else told
+        assert (one["status"], one["phase"]) == ("running", "scoring")
 
 
 def test_a_history_tells_how_many_runs_there_are_beyond_its_rows(fakes: Fakes, capsys: Captured) -> None:
