@@ -1,4 +1,6 @@
-"""How fast results are read when there are many: of a million jobs, with ten million items, and more coming in."""
+"""How fast results are read and pages drawn when there are many: of a million jobs, with ten million items, and more
+coming in.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -30,8 +33,10 @@ LIMITS_MS = {
     "item page": 30.0,
     "compare": 100.0,
 }
+PAGE_MS = 200.0
 MEMORY_MB = 1_000
 _ROUNDS, _WARM_UP, _PEER_ROUNDS = 40, 3, 5
+_PAGE_ROUNDS = 10
 _ENDPOINT: Mapping[str, str | int] = {"name": "idle", "kind": "openai", "base_url": "http://127.0.0.1:9/v1"}
 _SAMPLE_S = 0.2
 
@@ -68,11 +73,12 @@ def _ours(folder: Path, now: datetime) -> tuple[Mapping[str, list[float]], list[
         pid = processes.pids(on.state_dir)["results"]
         nats_url = (on.state_dir / "nats-url").read_text().strip()
         with on.client() as client:
-            questions = _questions(client, job_ids)
-            _ask(questions, _WARM_UP)
+            questions, pages = _questions(client, job_ids), _pages(client, on.url, job_ids)
+            _ask(questions | pages, _WARM_UP)
             started = time.monotonic()
             with _resident(pid) as resident, publishing(nats_url, incoming, ITEMS_PER_SECOND) as sent:
                 times = _ask(questions, _ROUNDS)
+                drawn = _ask(pages, _PAGE_ROUNDS)
             lasted = time.monotonic() - started
     finally:
         on.stop()
@@ -90,11 +96,13 @@ def _ours(folder: Path, now: datetime) -> tuple[Mapping[str, list[float]], list[
         p95 = milliseconds[int(0.95 * len(milliseconds))]
         findings.append(report.at_most(f"{name}, median", statistics.median(milliseconds), "ms", LIMITS_MS[name]))
         findings.append(report.shown(f"{name}, 95th percentile", p95, "ms"))
+    for name, each in drawn.items():
+        findings.append(report.at_most(f"{name}, median", 1e3 * statistics.median(each), "ms", PAGE_MS))
     findings.append(report.at_most("memory of the results service, most", max(resident) / 1e6, "MB", MEMORY_MB))
     return times, findings
 
 
-def _questions(client: httpx.Client, job_ids: tuple[str, str]) -> Mapping[str, Callable[[], httpx.Response]]:
+def _questions(client: httpx.Client, job_ids: tuple[str, str]) -> dict[str, Callable[[], httpx.Response]]:
     compared = {"model_ids": job_ids, "benchmark_suite": "mmlu", "metrics": ["accuracy"]}
     return {
         "leaderboard": lambda: client.get("/leaderboard", params={"suite": "glue", "metric": "accuracy"}),
@@ -103,6 +111,37 @@ def _questions(client: httpx.Client, job_ids: tuple[str, str]) -> Mapping[str, C
         "overview": lambda: client.get("/overview", params={"suite": "glue", "days": 30}),
         "item page": lambda: client.get(f"/results/{job_ids[0]}/items", params={"limit": 50}),
         "compare": lambda: client.post("/compare", json=compared),
+    }
+
+
+def _pages(client: httpx.Client, url: str, job_ids: tuple[str, str]) -> dict[str, Callable[[], httpx.Response]]:
+    """By name, each page as a browser asks for it."""
+    job, both = job_ids[0], ",".join(job_ids)
+    addresses = {
+        "Overview": "/overview?suite=glue&days=30",
+        "Leaderboard of GLUE": "/leaderboard?suite=glue",
+        "Leaderboard of MMLU": "/leaderboard?suite=mmlu",
+        "Run": "/run?suite=glue",
+        "History": "/jobs",
+        "History of 30 days": "/jobs?days=30&status=completed",
+        "History of models by name": "/jobs?query=model-1",
+        "Job": f"/jobs/{job}",
+        "items of a job": f"/jobs/{job}/items?items=failures",
+        "log of a job": f"/jobs/{job}/log",
+        "report of a job": f"/jobs/{job}/report.html",
+        "Compare": f"/compare?jobs={both}",
+        "choice of runs to compare": "/compare?suite=glue",
+        "report of a comparison": f"/compare/report.html?jobs={both}",
+        "side by side": f"/side-by-side?jobs={both}&filter=only_right&only=A",
+        "Queue": "/queue",
+        "Settings": "/settings",
+        "Datasets": "/datasets",
+        "runs over datasets": "/datasets/runs",
+        "palette": "/jump?q=model-1",
+    }
+    headers = {"accept": "text/html"}
+    return {
+        f"page {name}": partial(client.get, f"{url}{address}", headers=headers) for name, address in addresses.items()
     }
 
 
