@@ -134,7 +134,7 @@ def table(batches: Iterable[item_result_pb2.ItemResultBatch]) -> pa.Table:
             if old is None or _replaces(attempt, result, old[0].attempt, old[1]):
                 kept[key] = (batch, result)
     results = [result for _, result in kept.values()]
-    columns = _statistics(results)
+    columns: dict[str, Any] = _statistics(results)
     columns["continuations"] = _continuations(results)
     columns["identity"] = [result.identity for result in results]
     columns["cost_usd"] = [
@@ -168,22 +168,29 @@ def _replaces(attempt: int, new: item_result_pb2.ItemResult, old_attempt: int, o
     return old.outcome == ERROR and (new.outcome != ERROR or attempt > old_attempt)
 
 
-def _statistics(results: Sequence[item_result_pb2.ItemResult]) -> dict[str, Any]:
-    columns: dict[str, Any] = {name: [] for name in _STATISTICS}
-    others: list[str | None] = []
+def _statistics(results: Sequence[item_result_pb2.ItemResult]) -> dict[str, list[Any]]:
+    """Most answers have the statistics of another one: each combination is looked at once."""
+    known: dict[frozenset[tuple[str, float]], tuple[Any, ...]] = {}
+    rows = []
     for result in results:
-        left = dict(result.statistics)
-        for name in _STATISTICS:
-            number = left.pop(name, None)
-            # To the database NaN is greater than any number: it would count as right.
-            columns[name].append(number if number is None or isfinite(number) else None)
-        # JSON has no NaN, and one would make every other statistic of the job unreadable.
-        finite = {name: number for name, number in left.items() if isfinite(number)} if left else left
-        # An answer without statistics counts in no metric. One whose numbers are all invalid counts as 0 in each.
-        marked = not finite and result.statistics and all(columns[name][-1] is None for name in _STATISTICS)
-        others.append(_sorted(finite) if finite or marked else None)
-    columns["other_statistics"] = others
-    return columns
+        key = frozenset(result.statistics.items())
+        row = known.get(key)
+        if row is None:
+            row = known[key] = _columns(dict(key))
+        rows.append(row)
+    names = (*_STATISTICS, "other_statistics")
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def _columns(statistics: dict[str, float]) -> tuple[Any, ...]:
+    """Statistics that have a column, and the others as JSON."""
+    # To the database NaN is greater than any number: it would count as right. JSON has no NaN, and one would make every
+    # other statistic of the job unreadable. Adding 0 makes 0 of -0, which is the same statistic.
+    finite = {name: number + 0.0 for name, number in statistics.items() if isfinite(number)}
+    own = [finite.pop(name, None) for name in _STATISTICS]
+    # An answer without statistics counts in no metric. One whose numbers are all invalid counts as 0 in each.
+    marked = statistics and not finite and all(number is None for number in own)
+    return *own, _sorted(finite) if finite or marked else None
 
 
 def _continuations(results: Sequence[item_result_pb2.ItemResult]) -> pa.Array:
