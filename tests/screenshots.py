@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
 
 from tests.e2e.conftest import ARGUMENTS, chromium
-from tests.e2e.every_page import Place, places
+from tests.e2e.every_page import SIGN_IN, USERS_PLACES, Place, for_users, places
 from tests.gateway.fake_world import World
 from tests.gateway.gateway_server import Running, running
 
@@ -28,32 +31,37 @@ async def draw(folder: Path, images: Path | None, only: str) -> None:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         for known, wanted in ((world, found), (World(), empty)):
             async with running(known) as gateway:
-                chosen = [place for place in wanted if only in place.name]
-                for dark in (False, True):
-                    for width in WIDTHS:
-                        await _drawn(browser, gateway, chosen, folder, dark=dark, width=width)
+                await _drawn(browser, gateway, wanted, folder, only)
                 if known is world and images is not None:
                     await _shown(browser, gateway, found, images)
+        with tempfile.TemporaryDirectory() as state:
+            async with for_users(Path(state)) as (gateway, session):
+                await _drawn(browser, gateway, USERS_PLACES, folder, only, session)
+                await _drawn(browser, gateway, (SIGN_IN,), folder, only)
         await browser.close()
 
 
 async def _drawn(
-    browser: Browser, gateway: Running, chosen: list[Place], folder: Path, *, dark: bool, width: int
+    browser: Browser, gateway: Running, wanted: Iterable[Place], folder: Path, only: str, session: str = ""
 ) -> None:
-    context = await browser.new_context(
-        base_url=gateway.url,
-        viewport={"width": width, "height": HEIGHT},
-        color_scheme="dark" if dark else "light",
-        reduced_motion="reduce",
-    )
-    page = await context.new_page()
-    for place in chosen:
-        await page.goto(place.address)
-        if place.key:
-            await page.keyboard.press(place.key)
-        name = f"{place.name}-{'dark' if dark else 'light'}-{width}.png"
-        await page.screenshot(path=folder / name, full_page=True, animations="disabled")
-    await context.close()
+    chosen = [place for place in wanted if only in place.name]
+    for dark, width in itertools.product((False, True), WIDTHS):
+        context = await browser.new_context(
+            base_url=gateway.url,
+            viewport={"width": width, "height": HEIGHT},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+        )
+        if session:
+            await context.add_cookies([{"name": "touchstone", "value": session, "url": gateway.url}])
+        page = await context.new_page()
+        for place in chosen:
+            await page.goto(place.address)
+            if place.key:
+                await page.keyboard.press(place.key)
+            name = f"{place.name}-{'dark' if dark else 'light'}-{width}.png"
+            await page.screenshot(path=folder / name, full_page=True, animations="disabled")
+        await context.close()
 
 
 async def _shown(browser: Browser, gateway: Running, found: list[Place], images: Path) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlencode
 
+from services.gateway.access import tokens
 from services.gateway.pages.compare.view import MOST
 from tests.gateway import fake_datasets
 from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
+from tests.gateway.gateway_server import Running
+from tests.gateway.test_access import with_tokens
+from tests.nats_server import NatsServer
 from touchstone.v1 import dataset_pb2, job_pb2
 
 REFUSED_KEY = "grok refused the key (invalid API key). Set XAI_API_KEY where the evaluator runs and restart it."
@@ -27,6 +34,21 @@ class Place:
 
 USERS_PLACES = (Place("settings-users", "/settings"), Place("queue-users", "/queue"))
 """Pages that differ where users have tokens, as an admin sees them."""
+SIGN_IN = Place("sign-in", "/login?next=%2Fsettings")
+
+
+@asynccontextmanager
+async def for_users(folder: Path) -> AsyncIterator[tuple[Running, str]]:
+    """A gateway whose users have tokens, and an admin's session."""
+    nats = NatsServer().start(folder)
+    try:
+        async with with_tokens(nats, busy_world()) as (gateway, nats_bus):
+            text = await tokens.create(nats_bus, "m.keller", "admin", "laptop")
+            await tokens.create(nats_bus, "a.lind", "user", "nightly runs", expires_days=30)
+            answer = await gateway.client.post("/login", data={"token": text}, headers={"Origin": gateway.url})
+            yield gateway, answer.cookies["touchstone"]
+    finally:
+        nats.stop()
 
 
 def finished(world: World, *specs: job_pb2.JobSpec) -> list[str]:

@@ -12,13 +12,9 @@ import pytest_asyncio
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, Page, expect
 
-from services.gateway.access import tokens
 from tests.e2e.conftest import Visitor, visit
-from tests.e2e.every_page import USERS_PLACES, Place, places
-from tests.gateway.fake_world import busy_world
+from tests.e2e.every_page import SIGN_IN, USERS_PLACES, Place, for_users, places
 from tests.gateway.gateway_server import running
-from tests.gateway.test_access import with_tokens
-from tests.nats_server import NatsServer
 
 # They go through all pages, for a minute each.
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.stack]
@@ -85,24 +81,19 @@ async def seen(page: Page) -> tuple[set[str], int]:
 async def walked(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[list[tuple[Visitor, Place]]]:
-    """All pages of a world that stands still, each with who visits it: the last ones as an admin with a token."""
+    """All pages of a world that stands still, each with who visits it: the last ones where users have tokens."""
     world, found = places()
-    nats = NatsServer().start(tmp_path_factory.mktemp("nats"))
-    try:
-        async with (
-            running(world) as gateway,
-            with_tokens(nats, busy_world()) as (guarded, nats_bus),
-            visit(browser, gateway) as visitor,
-            visit(browser, guarded) as admin,
-        ):
-            text = await tokens.create(nats_bus, "m.keller", "admin", "laptop")
-            await tokens.create(nats_bus, "a.lind", "user", "nightly runs", expires_days=30)
-            answer = await guarded.client.post("/login", data={"token": text}, headers={"Origin": guarded.url})
-            admin.session = answer.cookies["touchstone"]
-            visitor.expected = ("400", "404")
-            yield [*((visitor, place) for place in found), *((admin, place) for place in USERS_PLACES)]
-    finally:
-        nats.stop()
+    async with (
+        running(world) as gateway,
+        for_users(tmp_path_factory.mktemp("nats")) as (guarded, session),
+        visit(browser, gateway) as visitor,
+        visit(browser, guarded) as admin,
+        visit(browser, guarded) as stranger,
+    ):
+        admin.session = session
+        visitor.expected = ("400", "404")
+        users = [*((admin, place) for place in USERS_PLACES), (stranger, SIGN_IN)]
+        yield [*((visitor, place) for place in found), *users]
 
 
 async def opened(page: Page, place: Place) -> None:
