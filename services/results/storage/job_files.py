@@ -13,16 +13,19 @@ import hashlib
 import logging
 import os
 import shutil
+import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from services import bus
-from services.results.storage.database import Connection, Database, deleted_among, writing_elsewhere
+from services.results.storage.database import Connection, Database, writing_elsewhere
 
 log = logging.getLogger(__name__)
 
 _CHECK_S = 5.0
+_REST = 3.0
+"""Times as long as a file took, its writer pauses: after an upgrade, there may be a million to write."""
 _LATE = timedelta(seconds=30)
 """Answers that were under way at a job's end arrive within this time."""
 _DIGITS = 16
@@ -45,9 +48,10 @@ class JobFiles:
 
     def __init__(self, database: Database, folder: Path, room: bus.Room) -> None:
         self._database, self._folder, self._room = database, folder.absolute(), room
-        self._there: dict[str, str] = {}
-        """What the file holds by job: its name without the digest."""
-        self._files: dict[str, Path] = {}
+        self._files: dict[str, str] = {}
+        """Names by job."""
+        self._done: dict[datetime, tuple[int, int]] = {}
+        """By day, what `_days` said of the jobs whose files are up to date."""
 
     async def run(self) -> None:
         """Keeps the files up to date, until cancelled."""
@@ -66,16 +70,23 @@ class JobFiles:
     async def bring_up_to_date(self, ended_by: datetime) -> None:
         """Writes the files of jobs that had ended by then, UTC without a zone, and are not there as they are now.
         Removes those of deleted jobs."""
-        for job_id in await self._database.read(partial(deleted_among, job_ids=list(self._files))):
-            await asyncio.to_thread(self._forget, job_id)
-        for job_id, name in await self._database.read(partial(_wanted, ended_by=ended_by)):
-            if self._there.get(job_id) == name:
+        for job_id in await self._database.read(_deleted):
+            if job_id in self._files:
+                await asyncio.to_thread(self._forget, job_id)
+        for day, jobs in (await self._database.read(partial(_days, ended_by=ended_by))).items():
+            if self._done.get(day) == jobs:
                 continue
-            try:
-                await self._write(job_id, name)
-            except OSError as error:
-                log.warning("writing the file of job %s is delayed: %s", job_id, error)
-                return
+            for job_id, name in await self._database.read(partial(_wanted, day=day, ended_by=ended_by)):
+                if self._files.get(job_id, "").startswith(f"{name}."):
+                    continue
+                began = time.monotonic()
+                try:
+                    await self._write(job_id, name)
+                except OSError as error:
+                    log.warning("writing the file of job %s is delayed: %s", job_id, error)
+                    return
+                await asyncio.sleep(_REST * (time.monotonic() - began))
+            self._done[day] = jobs
 
     async def _write(self, job_id: str, name: str) -> None:
         fresh = self._folder / f"{name}{_FRESH}"
@@ -86,16 +97,16 @@ class JobFiles:
         os.chmod(fresh, 0o600)
         with fresh.open("rb") as file:
             os.fsync(file.fileno())
-        place = self._folder / f"{name}.{_digest(fresh)}{_SUFFIX}"
-        fresh.replace(place)
+        place = f"{name}.{_digest(fresh)}{_SUFFIX}"
+        fresh.replace(self._folder / place)
         old = self._files.get(job_id)
-        self._there[job_id], self._files[job_id] = name, place
+        self._files[job_id] = place
         if old is not None and old != place:
-            old.unlink(missing_ok=True)
+            (self._folder / old).unlink(missing_ok=True)
 
     def _forget(self, job_id: str) -> None:
-        self._files[job_id].unlink(missing_ok=True)
-        del self._files[job_id], self._there[job_id]
+        (self._folder / self._files[job_id]).unlink(missing_ok=True)
+        del self._files[job_id]
 
     def _look(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -109,12 +120,11 @@ class JobFiles:
             job_id = path.name.split(".")[0]
             if job_id in self._files:
                 # A crash came between a new file and the end of the old one.
-                oldest = min((self._files[job_id], path), key=lambda each: each.stat().st_mtime_ns)
+                oldest = min((self._folder / self._files[job_id], path), key=lambda each: each.stat().st_mtime_ns)
                 _remove(oldest)
                 if oldest == path:
                     continue
-            self._files[job_id] = path
-            self._there[job_id] = ".".join(path.name.split(".")[:3])
+            self._files[job_id] = path.name
 
 
 def _remove(path: Path) -> None:
@@ -125,10 +135,26 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _wanted(connection: Connection, ended_by: datetime) -> list[tuple[str, str]]:
+def _deleted(connection: Connection) -> list[str]:
+    return [job_id for (job_id,) in connection.execute("SELECT job_id FROM deleted_jobs").fetchall()]
+
+
+def _days(connection: Connection, ended_by: datetime) -> dict[datetime, tuple[int, int]]:
+    """The days on which jobs ended, the oldest first, each with the number and a digest of what their files hold: of a
+    million jobs, only those of days that have changed are looked at."""
     rows = connection.execute(
-        "SELECT job_id, attempt, dropped_attempt FROM answer_texts WHERE ended_at <= $ended_by ORDER BY ended_at",
+        "SELECT date_trunc('day', ended_at) AS day, count(*), bit_xor(hash(job_id, attempt, dropped_attempt)) "
+        "FROM answer_texts WHERE ended_at <= $ended_by GROUP BY day ORDER BY day",
         {"ended_by": ended_by},
+    ).fetchall()
+    return {day: (count, digest) for day, count, digest in rows}
+
+
+def _wanted(connection: Connection, day: datetime, ended_by: datetime) -> list[tuple[str, str]]:
+    rows = connection.execute(
+        "SELECT job_id, attempt, dropped_attempt FROM answer_texts "
+        "WHERE ended_at >= $day AND ended_at < $day + INTERVAL 1 DAY AND ended_at <= $ended_by ORDER BY ended_at",
+        {"day": day, "ended_by": ended_by},
     ).fetchall()
     return [(job_id, f"{job_id}.{attempt}.{dropped}") for job_id, attempt, dropped in rows]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from services import bus
-from services.results.storage.database import Database
+from services.results.storage import job_files
+from services.results.storage.database import Connection, Database
 from services.results.storage.job_files import JobFiles, is_whole
 from services.results.storage.migrations import open_file
 from tests.unit.results.backups.rebuilt import JOBS, NEVER, filled
@@ -35,6 +38,41 @@ async def test_the_file_of_a_job_follows_its_attempts_and_dropped_texts(tmp_path
     with duckdb.connect() as reader:
         told = reader.execute(f"SELECT max(response) FROM '{folder}/j1.1.1.*.parquet'").fetchall()
     assert told == [("",)]
+
+
+async def test_only_days_on_which_something_has_changed_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await filled(tmp_path)
+    folder = tmp_path / "jobs"
+    connection = open_file(path, folder)
+    connection.execute("UPDATE answer_texts SET ended_at = ended_at + INTERVAL 1 DAY WHERE job_id > 'j1'")
+    database = Database(connection)
+    looked_at: list[datetime] = []
+    wanted = job_files._wanted
+
+    def noted(connection: Connection, day: datetime, ended_by: datetime) -> list[tuple[str, str]]:
+        looked_at.append(day)
+        return wanted(connection, day, ended_by)
+
+    async def looked(change: str = "") -> int:
+        """How many days are looked at after a change."""
+        if change:
+            await database.write(lambda c: c.execute(change))
+        looked_at.clear()
+        await files.bring_up_to_date(NEVER)
+        return len(looked_at)
+
+    monkeypatch.setattr(job_files, "_wanted", noted)
+    files = JobFiles(database, folder, bus.Room())
+    files._look()
+    assert await looked() == 2
+    assert await looked() == 0
+    assert await looked("UPDATE answer_texts SET dropped_attempt = 1 WHERE job_id = 'j0'") == 1
+    assert await looked("UPDATE answer_texts SET attempt = 2 WHERE job_id = 'j3'") == 1
+    assert await looked("INSERT INTO deleted_jobs VALUES ('j2', 'ann', 'ann', now())") == 0
+    await database.close()
+    assert names(folder) == ["j0.1.1", "j1.1.0", "j3.2.0"]
 
 
 async def test_what_stands_in_the_place_of_a_jobs_file_is_replaced(tmp_path: Path) -> None:
