@@ -40,7 +40,9 @@ def write(path: Path, *, jobs: int, items: int, now: datetime) -> None:
             connection.execute(statement)
         run_scores.fill(connection)
         for number, suite in enumerate(SUITES):
-            run_scores.add_item_set(connection, history_rows.job_of(suite, number, 0))
+            job = history_rows.job_of(suite, number, 0)
+            run_scores.add_item_set(connection, job)
+            run_scores.add_weighting(connection, job)
         connection.execute("DROP TABLE made")
         connection.execute("CHECKPOINT")
 
@@ -125,7 +127,7 @@ def _statements(jobs: int, items: int, now: datetime) -> Iterator[str]:
             value, value, CASE WHEN task = '' THEN 'stratified' ELSE 'wilson' END, '', NULL
         FROM (
             SELECT n, place, job_id, task, metric, tasks, n_items,
-                   0.4 + 0.5 * quality + 0.02 * (hash(n, task, metric)::DOUBLE / 18446744073709551616) AS value
+                   0.4 + 0.5 * quality + 0.02 * (hash(n, task, drawn)::DOUBLE / 18446744073709551616) AS value
             FROM made
             JOIN configurations ON number = configuration_number
             JOIN task_metrics USING (suite)

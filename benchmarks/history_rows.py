@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from services.evaluator.tasks import mmlu
+from services.words import suites
 from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 
 OWNERS, PROJECTS = 12, 20
@@ -93,6 +94,7 @@ def job_of(suite: Suite, number: int, place: int) -> job_pb2.Job:
                 unit_size=16,
                 prompt_hash=uuid.uuid5(uuid.NAMESPACE_OID, f"prompt {task}").hex,
                 repeats=1,
+                weighting=suites.ITEMS if suite.name == "mmlu" else suites.TASKS,
             )
         )
     progress = job_pb2.Progress(
@@ -186,13 +188,23 @@ def minutes(start: datetime, end: datetime) -> pa.Table:
 
 
 def task_metrics() -> pa.Table:
-    """The rows of `metrics` that a run of each suite has; averages over tasks have no task."""
+    """The rows of `metrics` that a run of each suite has; averages over tasks have no task. Rows with one `drawn` have
+    one value."""
     rows = []
     for suite in SUITES:
         for task_place, task in enumerate(suite.tasks):
             for place, metric in enumerate(suite.metrics):
-                rows.append((suite.name, task, metric, place, 1, suite.items_of(task_place)))
-        for place, metric in enumerate(("score", *suite.metrics)):
-            rows.append((suite.name, "", metric, place, len(suite.tasks), suite.items))
-    columns = ("suite", "task", "metric", "place", "tasks", "n_items")
+                rows.append((suite.name, task, metric, place, 1, suite.items_of(task_place), metric))
+        own = suites.of_plans(job_of(suite, 0, 0).plan)
+        averages = [
+            (rule, metric)
+            for rule in (suites.UNSPECIFIED, suites.ITEMS, suites.TASKS)
+            for metric in ("score", *suite.metrics)
+        ]
+        for place, (rule, metric) in enumerate(averages):
+            name = suites.average_name(metric, rule)
+            # By the suite's own rule, it is the same figure under both names.
+            drawn = metric if rule == own else name
+            rows.append((suite.name, "", name, place, len(suite.tasks), suite.items, drawn))
+    columns = ("suite", "task", "metric", "place", "tasks", "n_items", "drawn")
     return pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in rows])

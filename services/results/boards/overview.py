@@ -20,7 +20,8 @@ MOST_MEANS = 100
 SERIES, MOST_SERIES = 16, 64
 TREND_DAYS = 30
 POINTS = 300
-"""The newest points of one series."""
+"""Of one series, the newest."""
+MOST_CONFIGURATIONS = 500
 
 
 def since(days: int, now: datetime) -> datetime | None:
@@ -77,6 +78,11 @@ def list_trends(
     """`now` is UTC without a zone. Raises InvalidRequestError."""
     if not 0 <= request.limit <= MOST_SERIES:
         raise InvalidRequestError(refusals.between("limit", 0, MOST_SERIES, zero=str(SERIES)), "limit")
+    if not 0 <= request.points <= POINTS:
+        raise InvalidRequestError(refusals.between("points", 0, POINTS, zero=str(POINTS)), "points")
+    if len(request.configurations) > MOST_CONFIGURATIONS:
+        raise InvalidRequestError(refusals.entries("configurations", 0, MOST_CONFIGURATIONS, 64), "configurations")
+    series = request.limit or len(request.configurations) or SERIES
     rows = connection.execute(
         query("boards/trends").format(metric=", ".join(f"r.{name}" for name in run_scores.METRIC_COLUMNS)),
         {
@@ -86,8 +92,10 @@ def list_trends(
             "created_after": since(request.days, now) or now - timedelta(days=TREND_DAYS),
             "model": request.model,
             "project_id": request.project_id,
-            "series": request.limit or SERIES,
-            "points": POINTS,
+            "item_set": request.item_set,
+            "configurations": list(request.configurations),
+            "series": series,
+            "points": min(request.points or POINTS, MOST_SERIES * POINTS // series),
             **visible.parameters,
         },
     ).fetchall()

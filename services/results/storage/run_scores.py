@@ -40,7 +40,7 @@ def add(connection: Connection, job: job_pb2.Job) -> None:
     }
     connection.execute(query("storage/add_run_scores").format(**of_job), where)
     add_item_set(connection, job)
-    _add_weighting(connection, job)
+    add_weighting(connection, job)
     for key in {*before, *_keys(connection, job.job_id)}:
         _choose_current(connection, key)
 
@@ -115,7 +115,7 @@ def add_item_set(connection: Connection, job: job_pb2.Job) -> None:
         )
 
 
-def _add_weighting(connection: Connection, job: job_pb2.Job) -> None:
+def add_weighting(connection: Connection, job: job_pb2.Job) -> None:
     """Notes by which rule runs on these items are ranked: as the newest plan says, else by the suite's known rule."""
     connection.execute(
         "UPDATE item_sets SET weighting = $weighting "

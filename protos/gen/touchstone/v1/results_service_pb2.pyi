@@ -880,7 +880,7 @@ class OverviewMean(_message.Message):
     def __init__(self, suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., mean: _Optional[float] = ..., runs: _Optional[int] = ...) -> None: ...
 
 class ListTrendsRequest(_message.Message):
-    __slots__ = ("suite", "metric", "days", "model", "project_id", "mode", "limit")
+    __slots__ = ("suite", "metric", "days", "model", "project_id", "mode", "limit", "points", "configurations", "item_set")
     SUITE_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     DAYS_FIELD_NUMBER: _ClassVar[int]
@@ -888,6 +888,9 @@ class ListTrendsRequest(_message.Message):
     PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
+    ITEM_SET_FIELD_NUMBER: _ClassVar[int]
     suite: str
     metric: str
     days: int
@@ -895,7 +898,10 @@ class ListTrendsRequest(_message.Message):
     project_id: int
     mode: _suite_pb2.Mode
     limit: int
-    def __init__(self, suite: _Optional[str] = ..., metric: _Optional[str] = ..., days: _Optional[int] = ..., model: _Optional[str] = ..., project_id: _Optional[int] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., limit: _Optional[int] = ...) -> None: ...
+    points: int
+    configurations: _containers.RepeatedScalarFieldContainer[str]
+    item_set: str
+    def __init__(self, suite: _Optional[str] = ..., metric: _Optional[str] = ..., days: _Optional[int] = ..., model: _Optional[str] = ..., project_id: _Optional[int] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., limit: _Optional[int] = ..., points: _Optional[int] = ..., configurations: _Optional[_Iterable[str]] = ..., item_set: _Optional[str] = ...) -> None: ...
 
 class ListTrendsResponse(_message.Message):
     __slots__ = ("trends",)

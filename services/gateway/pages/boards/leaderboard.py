@@ -15,6 +15,7 @@ from starlette.responses import Response
 from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
 from services.gateway.pages.boards.table import (
+    SPARK_RUNS,
     Sparks,
     columns,
     csv_of,
@@ -165,7 +166,13 @@ async def _trends(
         return ()
     ctx = context.of(request)
     call = results_service_pb2.ListTrendsRequest(
-        suite=view.suite, metric=view.metric, days=_TREND_DAYS, mode=MODES[view.mode], limit=64
+        suite=view.suite,
+        metric=view.metric,
+        days=_TREND_DAYS,
+        mode=MODES[view.mode],
+        points=SPARK_RUNS,
+        configurations=dict.fromkeys(entry.configuration for entry in board.entries),
+        item_set=board.item_set,
     )
     try:
         return (await ctx.backend.ask(ctx.backend.results.ListTrends, call, context.identity(request))).trends

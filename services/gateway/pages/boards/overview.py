@@ -191,7 +191,7 @@ async def _trends(
     """The models' lines with the newest runs; the baselines' where there is nothing else."""
     ctx = context.of(request)
     call = results_service_pb2.ListTrendsRequest(
-        suite=of.suite, metric=view.metric, days=view.days, mode=of.mode, limit=64
+        suite=of.suite, metric=view.metric, days=view.days, mode=of.mode, limit=2 * SERIES, points=RUNS_A_LINE
     )
     found = (await ctx.backend.ask(ctx.backend.results.ListTrends, call, context.identity(request))).trends
     scored = [trend for trend in found if any(map(_is_estimate, trend.points))]

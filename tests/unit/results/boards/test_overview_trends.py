@@ -28,7 +28,18 @@ def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connect
     assert series(connection, limit=1) == {"two@local x": ["b", "e"]}
     assert list(series(connection, model="one")) == ["one@local y", "one@local x"]
     assert series(connection, suite="mmlu") == {}
-    for bad in (pb.ListTrendsRequest(limit=65), pb.ListTrendsRequest(days=4000)):
+    assert series(connection, configurations=["one@local"], item_set="x") == {"one@local x": ["a", "c"]}
+    assert series(connection, configurations=["one@local", "none"], points=1) == {
+        "one@local y": ["d"],
+        "one@local x": ["c"],
+    }
+    too_many = pb.ListTrendsRequest(configurations=["c"] * 501)
+    for bad in (
+        pb.ListTrendsRequest(limit=65),
+        pb.ListTrendsRequest(days=4000),
+        pb.ListTrendsRequest(points=301),
+        too_many,
+    ):
         with pytest.raises(InvalidRequestError):
             overview.list_trends(connection, bad, NOW)
 

@@ -11,6 +11,8 @@ WITH runs AS (
         AND not_ranked_reason = ''
         AND created_at >= $created_after
         AND ($model = '' OR model = $model)
+        AND ($item_set = '' OR item_set = $item_set)
+        AND (len($configurations::VARCHAR[]) = 0 OR configuration IN (SELECT unnest($configurations::VARCHAR[])))
         AND ($project_id = 0 OR project_id = $project_id)
         AND ($visible_owner = '' OR owner = $visible_owner)
 ),
