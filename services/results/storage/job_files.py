@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _CHECK_S = 5.0
 _REST = 3.0
 """Times as long as a file took, its writer pauses: after an upgrade, there may be a million to write."""
+_ROUND_S = 60.0
+"""Then jobs that were deleted, and those that have ended meanwhile, come first again."""
 _LATE = timedelta(seconds=30)
 """Answers that were under way at a job's end arrive within this time."""
 _DIGITS = 16
@@ -69,7 +71,8 @@ class JobFiles:
 
     async def bring_up_to_date(self, ended_by: datetime) -> None:
         """Writes the files of jobs that had ended by then, UTC without a zone, and are not there as they are now.
-        Removes those of deleted jobs."""
+        Removes those of deleted jobs. Ends after _ROUND_S seconds, the newest jobs first."""
+        over_at = time.monotonic() + _ROUND_S
         for job_id in await self._database.read(_deleted):
             if job_id in self._files:
                 await asyncio.to_thread(self._forget, job_id)
@@ -80,6 +83,8 @@ class JobFiles:
                 if self._files.get(job_id, "").startswith(f"{name}."):
                     continue
                 began = time.monotonic()
+                if began > over_at:
+                    return
                 try:
                     await self._write(job_id, name)
                 except OSError as error:
@@ -140,11 +145,11 @@ def _deleted(connection: Connection) -> list[str]:
 
 
 def _days(connection: Connection, ended_by: datetime) -> dict[datetime, tuple[int, int]]:
-    """The days on which jobs ended, the oldest first, each with the number and a digest of what their files hold: of a
+    """The days on which jobs ended, the newest first, each with the number and a digest of what their files hold: of a
     million jobs, only those of days that have changed are looked at."""
     rows = connection.execute(
         "SELECT date_trunc('day', ended_at) AS day, count(*), bit_xor(hash(job_id, attempt, dropped_attempt)) "
-        "FROM answer_texts WHERE ended_at <= $ended_by GROUP BY day ORDER BY day",
+        "FROM answer_texts WHERE ended_at <= $ended_by GROUP BY day ORDER BY day DESC",
         {"ended_by": ended_by},
     ).fetchall()
     return {day: (count, digest) for day, count, digest in rows}
@@ -153,7 +158,7 @@ def _days(connection: Connection, ended_by: datetime) -> dict[datetime, tuple[in
 def _wanted(connection: Connection, day: datetime, ended_by: datetime) -> list[tuple[str, str]]:
     rows = connection.execute(
         "SELECT job_id, attempt, dropped_attempt FROM answer_texts "
-        "WHERE ended_at >= $day AND ended_at < $day + INTERVAL 1 DAY AND ended_at <= $ended_by ORDER BY ended_at",
+        "WHERE ended_at >= $day AND ended_at < $day + INTERVAL 1 DAY AND ended_at <= $ended_by ORDER BY ended_at DESC",
         {"day": day, "ended_by": ended_by},
     ).fetchall()
     return [(job_id, f"{job_id}.{attempt}.{dropped}") for job_id, attempt, dropped in rows]

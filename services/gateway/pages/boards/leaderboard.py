@@ -38,7 +38,7 @@ from services.words.jobs import ENDED_EARLY, status_of
 from touchstone.v1 import dataset_service_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 TOPS = (10, 20, 50, 100)
-_TREND_DAYS = 365
+_TREND_DAYS, _MOST_TRENDS = 365, 500
 _METRIC_ORDER = ("score", "accuracy", "f1", "matthews_correlation", "pearson", "spearman")
 
 
@@ -171,7 +171,7 @@ async def _trends(
         days=_TREND_DAYS,
         mode=MODES[view.mode],
         points=SPARK_RUNS,
-        configurations=dict.fromkeys(entry.configuration for entry in board.entries),
+        configurations=list(dict.fromkeys(entry.configuration for entry in board.entries))[:_MOST_TRENDS],
         item_set=board.item_set,
     )
     try:

@@ -39,6 +39,8 @@ _WAITING = 6
 """Waiting jobs in sight; the Queue page has them all."""
 SERIES = 8
 """Lines in the chart: those with the newest runs."""
+_MOST_SERIES = 64
+"""That are asked for where baselines have most of the newest runs."""
 RUNS_A_LINE = 60
 _USUAL_METRICS = ("accuracy", "f1", "score")
 
@@ -190,11 +192,14 @@ async def _trends(
 ) -> Sequence[results_service_pb2.Trend]:
     """The models' lines with the newest runs; the baselines' where there is nothing else."""
     ctx = context.of(request)
-    call = results_service_pb2.ListTrendsRequest(
-        suite=of.suite, metric=view.metric, days=view.days, mode=of.mode, limit=2 * SERIES, points=RUNS_A_LINE
-    )
-    found = (await ctx.backend.ask(ctx.backend.results.ListTrends, call, context.identity(request))).trends
-    scored = [trend for trend in found if any(map(_is_estimate, trend.points))]
+    for limit in (2 * SERIES, _MOST_SERIES):
+        call = results_service_pb2.ListTrendsRequest(
+            suite=of.suite, metric=view.metric, days=view.days, mode=of.mode, limit=limit, points=RUNS_A_LINE
+        )
+        found = (await ctx.backend.ask(ctx.backend.results.ListTrends, call, context.identity(request))).trends
+        scored = [trend for trend in found if any(map(_is_estimate, trend.points))]
+        if len(found) < limit or sum(not trend.baseline for trend in scored) >= SERIES:
+            break
     scored.sort(key=lambda trend: -trend.points[-1].completed_at.ToNanoseconds())
     return ([trend for trend in scored if not trend.baseline] or scored)[:SERIES]
 

@@ -75,6 +75,36 @@ async def test_only_days_on_which_something_has_changed_are_looked_at(
     assert names(folder) == ["j0.1.1", "j1.1.0", "j3.2.0"]
 
 
+async def test_the_newest_jobs_come_first_where_many_files_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await filled(tmp_path)
+    folder = tmp_path / "jobs"
+    for file in folder.iterdir():
+        file.unlink()
+    connection = open_file(path, folder)
+    connection.execute("UPDATE answer_texts SET ended_at = ended_at + INTERVAL 1 DAY WHERE job_id = 'j1'")
+    database = Database(connection)
+    files = JobFiles(database, folder, bus.Room())
+    written: list[str] = []
+    write = files._write
+
+    async def noted(job_id: str, name: str) -> None:
+        written.append(job_id)
+        await write(job_id, name)
+
+    monkeypatch.setattr(files, "_write", noted)
+    with monkeypatch.context() as round_over:
+        round_over.setattr(job_files, "_ROUND_S", -1.0)
+        await files.bring_up_to_date(NEVER)
+    assert written == []
+    await files.bring_up_to_date(NEVER)
+    await database.close()
+    assert written[0] == "j1"
+    assert sorted(written) == [f"j{n}" for n in range(JOBS)]
+    assert names(folder) == [f"j{n}.1.0" for n in range(JOBS)]
+
+
 async def test_what_stands_in_the_place_of_a_jobs_file_is_replaced(tmp_path: Path) -> None:
     path = await filled(tmp_path)
     folder = tmp_path / "jobs"
