@@ -95,15 +95,14 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def GetJob(
         self, request: pb.ResultsServiceGetJobRequest, visible: Visibility
     ) -> pb.ResultsServiceGetJobResponse:
-        job = await self._of_job(request.job_id, lambda c: job_reads.get_job(c, request.job_id, visible))
-        return pb.ResultsServiceGetJobResponse(job=job)
+        return await self._of_job(request.job_id, lambda c: job_reads.answer_job(c, request, visible))
 
     @shared
     async def ListJobs(
         self, request: pb.ResultsServiceListJobsRequest, visible: Visibility
     ) -> pb.ResultsServiceListJobsResponse:
         answer = await self._questions.read(lambda c: job_reads.list_jobs(c, request, visible))
-        if not answer.total_size:
+        if not answer.jobs:
             await self._require_suite(request.suite, visible)
         return answer
 

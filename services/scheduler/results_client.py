@@ -59,7 +59,7 @@ class ResultsClient:
             raise rpc.from_rpc_error(error) from error
 
     async def live(self) -> list[job_pb2.Job]:
-        request = results_service_pb2.ResultsServiceListJobsRequest(page_size=_PAGE, states=LIVE)
+        request = results_service_pb2.ResultsServiceListJobsRequest(page_size=_PAGE, states=LIVE, without_counts=True)
         found: list[job_pb2.Job] = []
         while True:
             try:

@@ -39,14 +39,35 @@ def list_jobs(
     found.sort(key=lambda job: -job.created_at.ToNanoseconds())
     page, token = fake_pages.page(request, found, 20)
     scores = [_scores(world, job) for job in page] if request.with_scores else []
-    return results_service_pb2.ResultsServiceListJobsResponse(
-        jobs=[world.stale.get(job.job_id, job) for job in page],
-        next_page_token=token,
-        total_size=len(found),
-        completed=sum(job.state == _COMPLETED for job in found),
-        finished=sum(is_finished(job) for job in found),
-        scores=scores,
+    answer = results_service_pb2.ResultsServiceListJobsResponse(
+        jobs=[world.stale.get(job.job_id, job) for job in page], next_page_token=token, scores=scores
     )
+    if not request.without_counts:
+        answer.total_size = len(found)
+        answer.completed = sum(job.state == _COMPLETED for job in found)
+        answer.finished = sum(is_finished(job) for job in found)
+    return answer
+
+
+def get_job(
+    world: World, request: results_service_pb2.ResultsServiceGetJobRequest, job: job_pb2.Job
+) -> results_service_pb2.ResultsServiceGetJobResponse:
+    answer = results_service_pb2.ResultsServiceGetJobResponse(job=job)
+    own = job.created_at.ToNanoseconds(), job.job_id
+    same = {
+        (one.created_at.ToNanoseconds(), one.job_id): one
+        for one in world.jobs.values()
+        if request.with_runs_around
+        and job.receipt.configuration
+        and one.state == _COMPLETED
+        and one.receipt.configuration == job.receipt.configuration
+        and suite_of(one.spec) == suite_of(job.spec)
+    }
+    if before := [key for key in same if key < own]:
+        answer.previous.CopyFrom(same[max(before)])
+    if after := [key for key in same if key > own]:
+        answer.following.CopyFrom(same[min(after)])
+    return answer
 
 
 def require_suite(suite: str, world: World) -> None:

@@ -194,7 +194,7 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         return self.world.jobs[job_id]
 
     async def GetJob(self, request: Any, context: Any) -> Any:
-        return results_service_pb2.ResultsServiceGetJobResponse(job=self._job(request.job_id))
+        return fake_figures.get_job(self.world, request, self._job(request.job_id))
 
     async def ListJobs(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)

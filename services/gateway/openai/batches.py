@@ -147,7 +147,9 @@ async def _found(call: Call) -> job_pb2.Job:
 
 
 async def _job_pages(call: Call) -> AsyncIterator[Sequence[job_pb2.Job]]:
-    request = results_service_pb2.ResultsServiceListJobsRequest(page_size=1000, owner=call.caller.user, datasets=True)
+    request = results_service_pb2.ResultsServiceListJobsRequest(
+        page_size=1000, owner=call.caller.user, datasets=True, without_counts=True
+    )
     while True:
         answer = await call.ask(call.ctx.backend.results.ListJobs, request)
         yield answer.jobs

@@ -125,6 +125,7 @@ async def _regions(ctx: Context, feed: Feed, caller: Caller, outbox: _Outbox) ->
     result = metric_pb2.JobResult(job_id=feed.job.job_id)
     asked = listed = 0.0
     full = last = False
+    previous: job_pb2.Job | None = None
     while not last:
         feed.changed.clear()
         last = is_finished(feed.job)
@@ -133,16 +134,18 @@ async def _regions(ctx: Context, feed: Feed, caller: Caller, outbox: _Outbox) ->
             with contextlib.suppress(TouchstoneError):
                 result = await jobs.result_of(ctx.backend, feed.job.job_id, caller.identity)
         dataset = await dataset_of(ctx, feed.job, caller.identity)
-        previous, _ = await jobs.runs_around(ctx.backend, feed.job, caller.identity) if last else (None, None)
+        due = last or bool(feed.job.progress.items_done and time.monotonic() - listed >= ITEMS_EVERY_S)
+        if last or (due and not full):
+            previous, _ = await jobs.runs_around(ctx.backend, feed.job, caller.identity)
         values = view(feed.job, result, caller.identity, dataset, previous, await ctx.catalogue.trouble(feed.job))
         parts = {
             f"#{name}": ctx.templates.get_template(template).render(shell=shell, **values)
             for name, template in REGIONS.items()
         }
-        if last or (feed.job.progress.items_done and time.monotonic() - listed >= ITEMS_EVERY_S):
+        if due:
             listed = time.monotonic()
             # Rows that fill a page stay as they are until the end; counts are updated.
-            full = await _add_items(ctx, feed, caller.identity, shell, parts, rows=last or not full) or full
+            full = await _add_items(ctx, feed, caller.identity, shell, parts, previous, rows=last or not full) or full
         if fresh := _fresh(sent, parts):
             await outbox.put(_message("job", {"job": feed.job.job_id, "parts": fresh, "done": last}))
         if not last:
@@ -150,14 +153,21 @@ async def _regions(ctx: Context, feed: Feed, caller: Caller, outbox: _Outbox) ->
 
 
 async def _add_items(
-    ctx: Context, feed: Feed, caller: rpc.Identity, shell: Shell, parts: dict[str, str], *, rows: bool
+    ctx: Context,
+    feed: Feed,
+    caller: rpc.Identity,
+    shell: Shell,
+    parts: dict[str, str],
+    previous: job_pb2.Job | None,
+    *,
+    rows: bool,
 ) -> bool:
     """Adds the counts of items, and with `rows` their first page, to what may be sent; says whether more follow it."""
     try:
         if rows:
-            found = await listing(ctx.backend, feed.job, caller, QueryParams())
+            found = await listing(ctx.backend, feed.job, caller, QueryParams(), previous)
         else:
-            found = await listing(ctx.backend, feed.job, caller, QueryParams(), page_size=1)
+            found = await listing(ctx.backend, feed.job, caller, QueryParams(), None, page_size=1)
     except TouchstoneError:
         return False
     # Rows that someone has filtered, searched or opened stay as they are: such a table no longer carries the mark.

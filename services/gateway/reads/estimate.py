@@ -64,7 +64,7 @@ def waiting_s(queue: queue_pb2.Queue, ahead: int) -> float | None:
 async def newest_run(backend: Backend, model: str, suite: str, caller: rpc.Identity) -> job_pb2.Job | None:
     """The newest completed run of the model on the suite."""
     request = results_service_pb2.ResultsServiceListJobsRequest(
-        page_size=1, model=model, suite=suite, states=[job_pb2.Job.STATE_COMPLETED]
+        page_size=1, model=model, suite=suite, states=[job_pb2.Job.STATE_COMPLETED], without_counts=True
     )
     answer = await backend.ask(backend.results.ListJobs, request, caller, timeout_s=1)
     return answer.jobs[0] if answer.jobs else None
@@ -73,7 +73,7 @@ async def newest_run(backend: Backend, model: str, suite: str, caller: rpc.Ident
 async def like_runs(backend: Backend, spec: job_pb2.JobSpec, caller: rpc.Identity) -> list[job_pb2.Job]:
     """The model's newest completed runs that called it, the likest first: same suite, then endpoint, then mode."""
     request = results_service_pb2.ResultsServiceListJobsRequest(
-        page_size=_LOOK_BACK, model=spec.model, states=[job_pb2.Job.STATE_COMPLETED]
+        page_size=_LOOK_BACK, model=spec.model, states=[job_pb2.Job.STATE_COMPLETED], without_counts=True
     )
     answer = await backend.ask(backend.results.ListJobs, request, caller, timeout_s=1)
 

@@ -218,35 +218,20 @@ def _fits(job: job_pb2.Job, request: results_service_pb2.ResultsServiceListJobsR
     )
 
 
-_LOOK_AROUND = 100
-"""Runs of a model on a suite among which the ones before and after a run are looked for."""
-
-
 async def runs_around(
     backend: Backend, job: job_pb2.Job, caller: rpc.Identity
 ) -> tuple[job_pb2.Job | None, job_pb2.Job | None]:
     """The completed runs of the job's configuration before and after it. None where there is none, and while the
     results service is silent."""
-    if not job.receipt.configuration:
-        return None, None
-    request = results_service_pb2.ResultsServiceListJobsRequest(
-        page_size=_LOOK_AROUND,
-        model=job.spec.model,
-        suite=suite_of(job.spec),
-        states=[job_pb2.Job.STATE_COMPLETED],
-    )
+    request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job.job_id, with_runs_around=True)
     try:
-        found = (await backend.ask(backend.results.ListJobs, request, caller)).jobs
+        found = await backend.ask(backend.results.GetJob, request, caller)
     except TouchstoneError:
         return None, None
-    own = job.created_at.ToNanoseconds()
-    same = sorted(
-        (one for one in found if one.receipt.configuration == job.receipt.configuration and one.job_id != job.job_id),
-        key=lambda one: one.created_at.ToNanoseconds(),
+    return (
+        found.previous if found.HasField("previous") else None,
+        found.following if found.HasField("following") else None,
     )
-    before = [one for one in same if one.created_at.ToNanoseconds() <= own]
-    after = [one for one in same if one.created_at.ToNanoseconds() > own]
-    return (before[-1] if before else None), (after[0] if after else None)
 
 
 RECONNECT_S = 1.0

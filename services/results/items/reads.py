@@ -181,6 +181,8 @@ def list_stored_items(connection: Connection, job_id: str) -> results_service_pb
 
 def read_excerpts(connection: Connection, places: Sequence[int], score: Score) -> dict[int, StoredItem]:
     """Rows of `items` by their numbers, with cut texts and annotations."""
+    if not places:
+        return {}
     text = f"SELECT rowid, {score.sql}, {_EXCERPT_COLUMNS} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
     rows = connection.execute(text, {"places": places} | score.parameters).fetchall()
     stored = {place: cut(stored_item(values, number)) for place, number, *values in rows}

@@ -5,6 +5,7 @@ not count: invalidated or superseded with a reason, or with answers of one that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +18,7 @@ from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals, suites
 from services.words.enums import MARKS
+from services.words.jobs import suite_of
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
 
@@ -29,6 +31,45 @@ def get_job(connection: Connection, job_id: str, visible: Visibility = EVERYTHIN
     job = job_pb2.Job.FromString(found[0])
     visible.check(job)
     return job
+
+
+def answer_job(
+    connection: Connection, request: results_service_pb2.ResultsServiceGetJobRequest, visible: Visibility = EVERYTHING
+) -> results_service_pb2.ResultsServiceGetJobResponse:
+    """The job, and the runs around it when asked for. Raises as `get_job`."""
+    job = get_job(connection, request.job_id, visible)
+    answer = results_service_pb2.ResultsServiceGetJobResponse(job=job)
+    if request.with_runs_around and job.receipt.configuration:
+        previous, following = _runs_around(connection, job, visible)
+        answer.MergeFrom(results_service_pb2.ResultsServiceGetJobResponse(previous=previous, following=following))
+    return answer
+
+
+def _runs_around(
+    connection: Connection, job: job_pb2.Job, visible: Visibility
+) -> tuple[job_pb2.Job | None, job_pb2.Job | None]:
+    """Runs of one configuration and suite are in the order in which they were sealed, as on boards."""
+    rows = connection.execute(
+        "SELECT job_id, attempt, sealed_at FROM seals WHERE suite = $suite AND configuration = $configuration "
+        "ORDER BY sealed_at, job_id DESC",
+        {"suite": suite_of(job.spec), "configuration": job.receipt.configuration},
+    ).fetchall()
+    ended = job.finished_at.ToDatetime() if job.HasField("finished_at") else datetime.max
+    ids = [job_id for job_id, _, _ in rows]
+    before = ids.index(job.job_id) if job.job_id in ids else sum(sealed_at <= ended for *_, sealed_at in rows)
+    earlier, later = rows[:before][::-1], [row for row in rows[before:] if row[0] != job.job_id]
+    marked = uncounted(connection, ids) if earlier or later else {}
+
+    def nearest(runs: Sequence[tuple[str, int, datetime]]) -> job_pb2.Job | None:
+        for job_id, attempt, _ in runs:
+            if job_id not in marked:
+                with suppress(NotFoundError):
+                    found = get_job(connection, job_id, visible)
+                    if found.state == job_pb2.Job.STATE_COMPLETED and found.attempt == attempt:
+                        return found
+        return None
+
+    return nearest(earlier), nearest(later)
 
 
 def _gone(connection: Connection, job_id: str, visible: Visibility) -> str:
@@ -140,18 +181,17 @@ def list_jobs(
 ) -> results_service_pb2.ResultsServiceListJobsResponse:
     """Newest first. Raises InvalidRequestError for a bad page."""
     jobs, token = read_page(connection, request, visible)
-    text, parameters = jobs_where(request, visible)
-    ((total, completed, finished),) = connection.execute(
-        query("runs/count_jobs").format(where=text), parameters
-    ).fetchall()
-    return results_service_pb2.ResultsServiceListJobsResponse(
+    answer = results_service_pb2.ResultsServiceListJobsResponse(
         jobs=jobs,
         next_page_token=token,
-        total_size=total,
-        completed=completed,
-        finished=finished,
         scores=read_scores(connection, jobs) if request.with_scores else [],
     )
+    if not request.without_counts:
+        text, parameters = jobs_where(request, visible)
+        ((answer.total_size, answer.completed, answer.finished),) = connection.execute(
+            query("runs/count_jobs").format(where=text), parameters
+        ).fetchall()
+    return answer
 
 
 def read_page(

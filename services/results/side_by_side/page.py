@@ -62,6 +62,8 @@ class Page:
         self._opens = request.HasField("open")
         if self._opens and request.page_token:
             raise InvalidRequestError("Set open or page_token, not both.", "open")
+        if self._opens and request.without_rows:
+            raise InvalidRequestError("Set open or without_rows, not both.", "without_rows")
         if self._opens and request.open.job_id not in request.job_ids:
             raise InvalidRequestError("open.job_id must be one of job_ids.", "open.job_id")
         self._size = paging.page_size(request.page_size, default=50, most=100)
@@ -128,7 +130,8 @@ class Page:
             )
             order = f"TRY_CAST(value AS DOUBLE) {way} NULLS LAST, value {way} NULLS LAST,"
         page = _AROUND if self._opens else _AFTER_IN_ORDER if order else _AFTER
-        text = query("side_by_side/page").format(
+        rest = " SELECT figures.* FROM figures" if request.without_rows else query("side_by_side/page")
+        text = (query("side_by_side/figures") + rest).format(
             first=f"CASE {first} END",
             value=value,
             values=values,
@@ -149,6 +152,10 @@ class Page:
         asked |= {"open_job": list(request.job_ids).index(opened.job_id) if self._opens else 0}
         asked |= {"most": self._size + (3 if self._opens else 1)}
         after = {} if self._opens else self._after
+        if request.without_rows:
+            of_all = {name: asked[name] for name in ("jobs", "judge")} | ordering
+            (figures,) = connection.execute(text, of_all).fetchall()
+            return [(*[None] * (len(_PLACED) + len(_SAID) + len(self._jobs)), *figures)]
         return connection.execute(text, asked | ordering | after).fetchall()
 
     def _fill_around(

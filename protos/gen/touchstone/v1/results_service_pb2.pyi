@@ -29,19 +29,25 @@ RUN_MARK_INVALIDATED: RunMark
 RUN_MARK_SUPERSEDED: RunMark
 
 class ResultsServiceGetJobRequest(_message.Message):
-    __slots__ = ("job_id",)
+    __slots__ = ("job_id", "with_runs_around")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    WITH_RUNS_AROUND_FIELD_NUMBER: _ClassVar[int]
     job_id: str
-    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+    with_runs_around: bool
+    def __init__(self, job_id: _Optional[str] = ..., with_runs_around: _Optional[bool] = ...) -> None: ...
 
 class ResultsServiceGetJobResponse(_message.Message):
-    __slots__ = ("job",)
+    __slots__ = ("job", "previous", "following")
     JOB_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWING_FIELD_NUMBER: _ClassVar[int]
     job: _job_pb2.Job
-    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
+    previous: _job_pb2.Job
+    following: _job_pb2.Job
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., previous: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., following: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
 
 class ResultsServiceListJobsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "model", "suite", "states", "owner", "project_id", "created_after", "model_query", "with_scores", "datasets", "endpoint")
+    __slots__ = ("page_size", "page_token", "model", "suite", "states", "owner", "project_id", "created_after", "model_query", "with_scores", "datasets", "endpoint", "without_counts")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +60,7 @@ class ResultsServiceListJobsRequest(_message.Message):
     WITH_SCORES_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_COUNTS_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     model: str
@@ -66,7 +73,8 @@ class ResultsServiceListJobsRequest(_message.Message):
     with_scores: bool
     datasets: bool
     endpoint: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.Job.State, str]]] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model_query: _Optional[str] = ..., with_scores: _Optional[bool] = ..., datasets: _Optional[bool] = ..., endpoint: _Optional[str] = ...) -> None: ...
+    without_counts: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., model: _Optional[str] = ..., suite: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.Job.State, str]]] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model_query: _Optional[str] = ..., with_scores: _Optional[bool] = ..., datasets: _Optional[bool] = ..., endpoint: _Optional[str] = ..., without_counts: _Optional[bool] = ...) -> None: ...
 
 class ResultsServiceListJobsResponse(_message.Message):
     __slots__ = ("jobs", "next_page_token", "total_size", "scores", "completed", "finished")
@@ -363,7 +371,7 @@ class AnnotateItemResponse(_message.Message):
     def __init__(self, item: _Optional[_Union[StoredItem, _Mapping]] = ...) -> None: ...
 
 class ListSideBySideRequest(_message.Message):
-    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs", "with_tasks", "judge", "order_field", "descending", "open")
+    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs", "with_tasks", "judge", "order_field", "descending", "open", "without_rows")
     class Filter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FILTER_UNSPECIFIED: _ClassVar[ListSideBySideRequest.Filter]
@@ -398,6 +406,7 @@ class ListSideBySideRequest(_message.Message):
     ORDER_FIELD_FIELD_NUMBER: _ClassVar[int]
     DESCENDING_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_ROWS_FIELD_NUMBER: _ClassVar[int]
     job_ids: _containers.RepeatedScalarFieldContainer[str]
     task: str
     filter: ListSideBySideRequest.Filter
@@ -412,7 +421,8 @@ class ListSideBySideRequest(_message.Message):
     order_field: str
     descending: bool
     open: RowPlace
-    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ..., with_tasks: _Optional[bool] = ..., judge: _Optional[str] = ..., order_field: _Optional[str] = ..., descending: _Optional[bool] = ..., open: _Optional[_Union[RowPlace, _Mapping]] = ...) -> None: ...
+    without_rows: bool
+    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ..., with_tasks: _Optional[bool] = ..., judge: _Optional[str] = ..., order_field: _Optional[str] = ..., descending: _Optional[bool] = ..., open: _Optional[_Union[RowPlace, _Mapping]] = ..., without_rows: _Optional[bool] = ...) -> None: ...
 
 class RowPlace(_message.Message):
     __slots__ = ("job_id", "task", "item", "repeat")

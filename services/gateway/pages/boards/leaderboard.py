@@ -294,7 +294,7 @@ async def dataset_name(request: Request, suite: str) -> str:
     except TouchstoneError:
         pass
     try:
-        runs = results_service_pb2.ResultsServiceListJobsRequest(suite=suite, page_size=1)
+        runs = results_service_pb2.ResultsServiceListJobsRequest(suite=suite, page_size=1, without_counts=True)
         found = (await ctx.backend.ask(ctx.backend.results.ListJobs, runs, caller)).jobs
     except TouchstoneError:
         return suite
@@ -317,10 +317,10 @@ async def _newest_suite(request: Request) -> str:
 
 
 async def _runs(request: Request, suite: str = "", *, size: int) -> results_service_pb2.ResultsServiceListJobsResponse:
-    """The newest completed jobs, with how many there are in all."""
+    """The newest completed jobs; of a suite also their number."""
     ctx = context.of(request)
     call = results_service_pb2.ResultsServiceListJobsRequest(
-        suite=suite, page_size=size, states=[job_pb2.Job.STATE_COMPLETED]
+        suite=suite, page_size=size, states=[job_pb2.Job.STATE_COMPLETED], without_counts=not suite
     )
     return await ctx.backend.ask(ctx.backend.results.ListJobs, call, context.identity(request))
 

@@ -119,9 +119,9 @@ async def overview(request: Request) -> Response:
 async def home(request: Request) -> Response:
     """Redirects to the overview once anything was started, else to the page that starts jobs."""
     ctx, caller = context.of(request), context.identity(request)
-    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=1)
+    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=1, without_counts=True)
     try:
-        started = bool((await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)).total_size)
+        started = bool((await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)).jobs)
     except TouchstoneError:
         started = False
     return RedirectResponse("/overview" if started else "/run", 303)
@@ -167,7 +167,9 @@ async def _asked(request: Request, view: View) -> tuple[Figures | None, View]:
     """None for a suite or a metric that does not exist; the view then says so."""
     ctx, caller = context.of(request), context.identity(request)
     totals = results_service_pb2.GetOverviewRequest(suite=view.suite, days=view.days, metric=view.metric)
-    listing = results_service_pb2.ResultsServiceListJobsRequest(page_size=RECENT, suite=view.suite, with_scores=True)
+    listing = results_service_pb2.ResultsServiceListJobsRequest(
+        page_size=RECENT, suite=view.suite, with_scores=True, without_counts=True
+    )
     listing.created_after.FromDatetime(view.created_after)
     try:
         found, listed, queue, evaluators = await asyncio.gather(

@@ -123,7 +123,7 @@ async def _rows(request: Request, job_ids: Sequence[str]) -> results_service_pb2
     """The counts of two runs' common rows; None where they have none, or cannot be read."""
     if not job_ids:
         return None
-    call = results_service_pb2.ListSideBySideRequest(job_ids=job_ids, page_size=1, with_tasks=True)
+    call = results_service_pb2.ListSideBySideRequest(job_ids=job_ids, with_tasks=True, without_rows=True)
     try:
         return await ask_side_by_side(context.of(request).backend, call, context.identity(request))
     except TouchstoneError:

@@ -168,10 +168,11 @@ class Listing:
         return self.pages < AUTOMATIC_PAGES
 
 
-async def load(request: Request, job: job_pb2.Job) -> Listing | str:
+async def load(request: Request, job: job_pb2.Job, previous: job_pb2.Job | None) -> Listing | str:
     """The page of items for the address, with the item that it opens, or the sentence that says why there is none."""
+    ctx, caller = context.of(request), context.identity(request)
     try:
-        found = await listing(context.of(request).backend, job, context.identity(request), request.query_params)
+        found = await listing(ctx.backend, job, caller, request.query_params, previous)
         opened = request.query_params.get("open", "")
         return replace(found, opened=await _opened(request, job, opened)) if opened else found
     except NotFoundError:
@@ -194,17 +195,19 @@ async def _opened(request: Request, job: job_pb2.Job, key: str) -> dict[str, Any
 
 
 async def listing(
-    backend: Backend, job: job_pb2.Job, caller: rpc.Identity, query: QueryParams, page_size: int = PAGE_SIZE
+    backend: Backend,
+    job: job_pb2.Job,
+    caller: rpc.Identity,
+    query: QueryParams,
+    previous: job_pb2.Job | None,
+    page_size: int = PAGE_SIZE,
 ) -> Listing:
-    """Counts alone (`page_size` 1) are without a baseline's. Raises what the results service answers."""
+    """`previous` is the baseline unless the address names one. Raises what the results service answers."""
     chosen = query.get("items", "all") if query.get("items", "all") in _CHOICES else "all"
     kept = conditions.read(query) if job.spec.HasField("dataset") else {}
     pages = int(query["pages"]) if query.get("pages", "").isdecimal() and len(query["pages"]) < 6 else 1
     named = query.get("baseline", "").strip()
-    baseline = jobs.checked_id(named) if named else ""
-    if not baseline and page_size > 1:
-        previous, _ = await jobs.runs_around(backend, job, caller)
-        baseline = previous.job_id if previous else ""
+    baseline = jobs.checked_id(named) if named else (previous.job_id if previous else "")
     if chosen in _SIDES and not baseline:
         chosen = "all"
     order = query.get("sort", "item") if query.get("sort", "item") in ORDERS else "item"
@@ -250,7 +253,8 @@ async def items(request: Request) -> Response:
     """The items card, or the rows that follow in it."""
     ctx, caller = context.of(request), context.identity(request)
     job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    found = await listing(ctx.backend, job, caller, request.query_params)
+    previous, _ = await jobs.runs_around(ctx.backend, job, caller)
+    found = await listing(ctx.backend, job, caller, request.query_params, previous)
     values = {"listing": found, "items_problem": ""}
     if request.query_params.get("after"):
         return fragment(request, "jobs/_item_rows.html", values)

@@ -113,13 +113,13 @@ async def job_page(request: Request) -> Response:
     """The whole page. 404 for an unknown id."""
     ctx, caller = context.of(request), context.identity(request)
     job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    result, listing, slot, dataset, (previous, following) = await asyncio.gather(
+    result, slot, dataset, (previous, following) = await asyncio.gather(
         _result(request, job),
-        load_items(request, job),
         _slot(request, job),
         dataset_of(ctx, job, caller),
         jobs.runs_around(ctx.backend, job, caller),
     )
+    listing = await load_items(request, job, previous)
     refresh = request.query_params.get("refresh", "")
     values = view(job, result, caller, dataset, previous, trouble=await ctx.catalogue.trouble(job)) | {
         "listing": listing if isinstance(listing, Listing) else None,

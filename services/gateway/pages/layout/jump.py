@@ -117,7 +117,9 @@ def _entry(job: job_pb2.Job) -> Entry:
 
 async def _listed(request: Request, most: int, model_query: str) -> list[job_pb2.Job]:
     ctx, caller = context.of(request), context.identity(request)
-    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=most, model_query=model_query)
+    call = results_service_pb2.ResultsServiceListJobsRequest(
+        page_size=most, model_query=model_query, without_counts=True
+    )
     answer = await _patiently(ctx.backend.ask(ctx.backend.results.ListJobs, call, caller, timeout_s=_PATIENCE_S))
     return list(answer.jobs) if answer else []
 

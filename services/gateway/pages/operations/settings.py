@@ -106,7 +106,7 @@ async def _page(
 
 async def _newest_jobs(request: Request) -> Sequence[job_pb2.Job]:
     ctx, caller = context.of(request), context.identity(request)
-    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=_MOST)
+    call = results_service_pb2.ResultsServiceListJobsRequest(page_size=_MOST, without_counts=True)
     found = await _unless_silent(ctx.backend.ask(ctx.backend.results.ListJobs, call, caller))
     return found.jobs if found else ()
 

@@ -6,10 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from services.results.boards.leaderboard import leaderboard
 from services.results.intake import writes
 from services.results.runs import job_reads
 from services.results.storage.database import Connection
+from services.results.visibility import EVERYTHING, Visibility
 from tests.unit.results.builders import ERROR, START, answer, batch, event, job, known, plan, run, seal
+from tests.unit.results.runs.marked import mark
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -65,6 +68,12 @@ def test_event_pages_walk_the_whole_trail_oldest_first(connection: Connection) -
     assert [e.event_id for e in one.events] == ["0001", "0004", "0007", "0010"]
 
 
+def test_jobs_are_listed_without_counts_where_nobody_needs_them(connection: Connection) -> None:
+    writes.store_events(connection, [event(f"{n:04d}", job(f"j{n}")) for n in range(3)])
+    page = job_reads.list_jobs(connection, pb.ResultsServiceListJobsRequest(page_size=2, without_counts=True))
+    assert ([one.job_id for one in page.jobs], page.total_size, bool(page.next_page_token)) == (["j2", "j1"], 0, True)
+
+
 def test_a_running_job_shows_metrics_so_far_and_no_suite_score_before_every_task_has_items(
     connection: Connection,
 ) -> None:
@@ -117,3 +126,48 @@ def test_a_sealed_result_is_the_one_that_was_stored(connection: Connection) -> N
     assert job_reads.get_job_result(connection, "j") == response.result
     assert response.result.latency_p50_ms == pytest.approx(14.5)
     assert (response.result.input_tokens, response.result.output_tokens) == (200, 30)
+
+
+def _around(connection: Connection, job_id: str, visible: Visibility = EVERYTHING) -> tuple[str, str]:
+    request = pb.ResultsServiceGetJobRequest(job_id=job_id, with_runs_around=True)
+    found = job_reads.answer_job(connection, request, visible)
+    assert found.job.job_id == job_id
+    return found.previous.job_id, found.following.job_id
+
+
+def test_the_runs_around_a_job_are_of_its_configuration_however_many_others_lie_between(
+    connection: Connection,
+) -> None:
+    order = [("a", "one"), *((f"x{n:03d}", "other") for n in range(105)), ("b", "one"), ("c", "one")]
+    for minute, (name, configuration) in enumerate(order):
+        run(connection, job(name, plan("t", 1), configuration=configuration, minute=minute), right=1, minute=minute)
+    run(connection, job("d", plan("t", 1), configuration="one", suite="mmlu", minute=200), right=1, minute=200)
+    assert [_around(connection, name) for name in "abcd"] == [("", "b"), ("a", "c"), ("b", ""), ("", "")]
+    assert not job_reads.answer_job(connection, pb.ResultsServiceGetJobRequest(job_id="b")).HasField("previous")
+
+
+def test_runs_that_were_sealed_in_one_moment_are_in_the_order_of_boards(connection: Connection) -> None:
+    for name in "acb":
+        run(connection, job(name, plan("t", 1), configuration="one"), right=1)
+    (entry,) = leaderboard(connection, pb.GetLeaderboardRequest(suite="glue")).entries
+    assert (entry.job_id, entry.previous_job_id) == ("a", "b")
+    assert [_around(connection, name) for name in "abc"] == [("b", ""), ("c", "a"), ("", "b")]
+
+
+def test_a_run_that_is_not_sealed_yet_comes_after_those_that_are(connection: Connection) -> None:
+    run(connection, job("a", plan("t", 1), configuration="one"), right=1)
+    writes.store_events(connection, [event("0000", job("live", plan("t", 1), configuration="one", minute=-5))])
+    assert [_around(connection, name) for name in ("live", "a")] == [("a", ""), ("", "")]
+
+
+def test_marked_failed_and_hidden_runs_are_passed_over(connection: Connection) -> None:
+    for minute, name in enumerate("abcde"):
+        owner = "bob" if name == "d" else "ann"
+        made = job(name, plan("t", 1), configuration="one", owner=owner, minute=minute)
+        run(connection, made, right=1, minute=minute)
+    mark(connection, "b")
+    failed = job("c", plan("t", 1), configuration="one", minute=2, state=job_pb2.Job.STATE_FAILED)
+    writes.store_events(connection, [event("999999-failed", failed, "failed")])
+    assert _around(connection, "e") == ("d", "")
+    assert _around(connection, "d") == ("a", "e")
+    assert _around(connection, "e", Visibility("ann")) == ("a", "")

@@ -60,6 +60,19 @@ def test_counts_by_task_are_those_of_each_tasks_rows(connection: Connection) -> 
     assert not ask(connection, "a", "b").tasks
 
 
+def test_counts_alone_are_those_beside_the_rows(connection: Connection) -> None:
+    finished(connection, "a", task("t", right_or_wrong("1101")))
+    finished(connection, "b", task("t", right_or_wrong("1000")))
+    for asked in ({}, {"with_tasks": True}, {"filter": Ask.FILTER_DISAGREE}, {"order_field": "area"}):
+        whole = ask(connection, "a", "b", **asked)
+        assert len(whole.rows)
+        del whole.rows[:]
+        assert ask(connection, "a", "b", without_rows=True, **asked) == whole
+    place = pb.RowPlace(job_id="a", task="t")
+    with pytest.raises(InvalidRequestError, match="not both"):
+        ask(connection, "a", "b", without_rows=True, open=place)
+
+
 def test_diffs_are_of_whole_responses_against_the_first_jobs(connection: Connection) -> None:
     long = "word " * 1000
     completed(connection, "a", [row(0, 1.0, response=long + "end")], EXACT)
