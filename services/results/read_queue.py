@@ -1,4 +1,5 @@
-"""Callers' reads: a limited number at a time in turns of users, long ones separately, equal ones computed once.
+"""Callers' reads: a limited number at a time in turns of users, long ones separately, equal ones computed once; of
+boards again only once a job has changed.
 
 Turns of users keep one user's many questions from holding up another's few.
 """
@@ -8,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections import deque
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Hashable
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -236,6 +239,50 @@ class SharedAnswers:
                 del flights[key]
 
 
+_KEPT_S = 60.0
+"""Periods such as "the last 30 days" move on."""
+_KEPT_BYTES = 16 * 1024 * 1024
+
+
+class KeptAnswers:
+    """Answers that hold until a job changes, for a minute at most; the least recently used ones go first. `version`
+    counts the changes."""
+
+    def __init__(self, version: Callable[[], int], most_bytes: int = _KEPT_BYTES) -> None:
+        self._version = version
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[Hashable, tuple[int, float, Message]] = OrderedDict()
+        self._bytes = 0
+
+    def find(self, key: Hashable) -> Message | None:
+        if key not in self._kept:
+            return None
+        version, began, answer = self._kept[key]
+        if version != self._version() or time.monotonic() - began >= _KEPT_S:
+            self._drop(key)
+            return None
+        self._kept.move_to_end(key)
+        return answer
+
+    async def compute(
+        self, key: Hashable, answer: Callable[[], Coroutine[Any, Any, T]], lasts: Callable[[T], bool]
+    ) -> T:
+        """Keeps the answer if it `lasts`. It is as old as the beginning of its computation."""
+        version, began = self._version(), time.monotonic()
+        found = await answer()
+        if isinstance(found, Message) and lasts(found):
+            self._drop(key)
+            self._kept[key] = version, began, found
+            self._bytes += found.ByteSize()
+            while self._bytes > self._most_bytes:
+                self._drop(next(iter(self._kept)))
+        return found
+
+    def _drop(self, key: Hashable) -> None:
+        if key in self._kept:
+            self._bytes -= self._kept.pop(key)[2].ByteSize()
+
+
 class Questions:
     """Over one database."""
 
@@ -245,6 +292,7 @@ class Questions:
         self._long = WaitingLine(LONG_READERS - 1, _MOST_LONG_WAITING, WAIT_S)
         self._shards = WaitingLine(_SHARDS_AT_ONCE, _MOST_WAITING, WAIT_S)
         self._shared = SharedAnswers(lambda: database.version)
+        self._kept = KeptAnswers(lambda: database.jobs_version)
 
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """As the database's `read`. Raises BusyError when too many wait, or after WAIT_S seconds of waiting."""
@@ -258,12 +306,21 @@ class Questions:
         """As `read`, for fetching rows of datasets from NATS: a shard takes megabytes while it is read."""
         return await self._shards.run(work, _party())
 
-    async def once(self, request: Message, visible: Visibility, answer: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def once(
+        self,
+        request: Message,
+        visible: Visibility,
+        answer: Callable[[], Coroutine[Any, Any, T]],
+        lasts: Callable[[T], bool] | None = None,
+    ) -> T:
         """The result or error of `answer`, computed once for equal requests that see the same. It may use nothing of
-        its caller except these two."""
+        its caller except these two. A result that `lasts` until a job changes is kept."""
         key = (request.DESCRIPTOR.full_name, request.SerializeToString(deterministic=True), visible)
-        shared: T = await self._shared.get(key, answer, rpc.identity().user)
-        return shared
+        found: Any = self._kept.find(key) if lasts else None
+        if found is None:
+            work = partial(self._kept.compute, key, answer, lasts) if lasts else answer
+            found = await self._shared.get(key, work, rpc.identity().user)
+        return cast(T, found)
 
 
 def _party() -> Party:

@@ -50,15 +50,23 @@ _TRAIL_WAIT_S = 2.0
 
 def shared(
     answer: Callable[[ResultsServicer, Request, Visibility], Coroutine[Any, Any, Answer]],
+    lasts: Callable[[Answer], bool] | None = None,
 ) -> Callable[[ResultsServicer, Request, Any], Coroutine[Any, Any, Answer]]:
     """A call that only reads: equal ones at the same time are answered once."""
 
     @wraps(answer)
     async def call(self: ResultsServicer, request: Request, context: Any) -> Answer:
         visible = self._visible()
-        return await self._questions.once(request, visible, lambda: answer(self, request, visible))
+        return await self._questions.once(request, visible, lambda: answer(self, request, visible), lasts)
 
     return call
+
+
+def of_jobs(
+    answer: Callable[[ResultsServicer, Request, Visibility], Coroutine[Any, Any, Answer]],
+) -> Callable[[ResultsServicer, Request, Any], Coroutine[Any, Any, Answer]]:
+    """As `shared`. The answer holds until a job changes: it depends on no answers or calls that come in meanwhile."""
+    return shared(answer, lambda found: not getattr(found, "places_pending", False))
 
 
 class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
@@ -111,7 +119,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         result = await self._of_job(request.job_id, lambda c: job_reads.get_job_result(c, request.job_id, visible))
         return pb.GetJobResultResponse(result=result)
 
-    @shared
+    @of_jobs
     async def GetLeaderboard(self, request: pb.GetLeaderboardRequest, visible: Visibility) -> pb.GetLeaderboardResponse:
         try:
             return await self._places.shown(
@@ -201,7 +209,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     async def ListEvents(self, request: pb.ListEventsRequest, visible: Visibility) -> pb.ListEventsResponse:
         return await self._questions.read(lambda c: job_reads.list_events(c, request, visible))
 
-    @shared
+    @of_jobs
     async def GetOverview(self, request: pb.GetOverviewRequest, visible: Visibility) -> pb.GetOverviewResponse:
         now = _now()
         answer = await self._questions.read(lambda c: overview(c, request, now, visible))
@@ -209,7 +217,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
             await self._require_suite(request.suite, visible)
         return answer
 
-    @shared
+    @of_jobs
     async def ListTrends(self, request: pb.ListTrendsRequest, visible: Visibility) -> pb.ListTrendsResponse:
         now = _now()
         answer = await self._questions.read(lambda c: list_trends(c, request, now, visible))
@@ -217,7 +225,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
             await self._require_suite(request.suite, visible)
         return answer
 
-    @shared
+    @of_jobs
     async def ListConfigurations(
         self, request: pb.ListConfigurationsRequest, visible: Visibility
     ) -> pb.ListConfigurationsResponse:

@@ -33,17 +33,31 @@ T = TypeVar("T")
 
 
 class Remembered(Generic[T]):
-    """A value that is asked for again after `ttl_s`; requests at the same time share one answer."""
+    """A value that is asked for again after `ttl_s`; requests at the same time share one answer. It is given for
+    `late_s` more, while it is asked for again."""
 
-    def __init__(self, ask: Callable[[], Awaitable[T]], ttl_s: float) -> None:
+    def __init__(self, ask: Callable[[], Awaitable[T]], ttl_s: float, late_s: float = 0) -> None:
         self._ask = ask
         self._ttl_s = ttl_s
+        self._late_s = late_s
         self._lock = asyncio.Lock()
         self._held: tuple[float, T] | None = None
         self._failed: tuple[float, TouchstoneError] | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     async def get(self) -> T:
         """Raises what asking raises; a failure is remembered for a second."""
+        if self._held and 0 <= time.monotonic() - self._held[0] - self._ttl_s < self._late_s:
+            if self._renewing is None or self._renewing.done():
+                self._renewing = asyncio.create_task(self._renew())
+            return self._held[1]
+        return await self._renewed()
+
+    async def _renew(self) -> None:
+        with contextlib.suppress(TouchstoneError):
+            await self._renewed()
+
+    async def _renewed(self) -> T:
         async with self._lock:
             now = time.monotonic()
             if self._held and now - self._held[0] < self._ttl_s:
@@ -71,7 +85,7 @@ class Catalogue:
         self._suites = Remembered(self._ask_suites, 5)
         self._evaluators = Remembered(self._ask_evaluators, 5)
         self._models: dict[str, Remembered[list[endpoint_pb2.Model]]] = {}
-        self._configurations = Remembered(self._ask_configurations, 5)
+        self._configurations = Remembered(self._ask_configurations, 5, late_s=60)
         self._ran: list[tuple[str, str]] = []
 
     async def queue(self) -> queue_pb2.Queue:

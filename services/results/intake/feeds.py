@@ -142,7 +142,8 @@ class Feed:
     """One stream on its way into the database.
 
     `first` is a quicker way to store and is tried first; where it meets a key that is already stored, `store` takes
-    over. Only the message that cannot be stored is set aside; the others of its batch are stored.
+    over. Only the message that cannot be stored is set aside; the others of its batch are stored. `of_jobs` is what
+    `Database.write` takes.
     """
 
     def __init__(
@@ -152,6 +153,8 @@ class Feed:
         aside: bus.SettingAside,
         store: Store,
         first: Store | None = None,
+        *,
+        of_jobs: bool = True,
     ) -> None:
         self.position = 0
         """Everything up to here is on disk."""
@@ -160,6 +163,7 @@ class Feed:
         self._aside = aside
         self._store = store
         self._first = first or store
+        self._of_jobs = of_jobs
         self._blamed = Blamed(database.path.parent, stream.name)
         self._moved = asyncio.Condition()
         self._hurry = asyncio.Event()
@@ -239,11 +243,11 @@ class Feed:
             writes.write_mark(connection, mark)
 
         try:
-            await self._database.write(partial(change, store=self._first))
+            await self._database.write(partial(change, store=self._first), of_jobs=self._of_jobs)
         except _UnfitError as error:
             if self._first is self._store or not isinstance(error.reason, duckdb.ConstraintException):
                 raise
-            await self._database.write(partial(change, store=self._store))
+            await self._database.write(partial(change, store=self._store), of_jobs=self._of_jobs)
 
     async def _set_aside(self, msg: Msg, error: Exception) -> None:
         """Waits for NATS: a message that is neither stored nor set aside would be lost."""

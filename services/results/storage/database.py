@@ -141,13 +141,17 @@ class Database:
         """Why the file cannot be trusted, if the database was lost for that reason."""
         self.version = 0
         """Counts the changes that are stored."""
+        self.jobs_version = 0
+        """Counts those of them that boards, trends and lists of configurations may show."""
 
-    async def write(self, change: Callable[[Connection], T]) -> T:
-        """Runs `change` in a transaction and commits it to disk. Raises UnavailableError when the disk refuses."""
+    async def write(self, change: Callable[[Connection], T], *, of_jobs: bool = True) -> T:
+        """Runs `change` in a transaction and commits it to disk; not `of_jobs` are answers and calls alone, which no
+        board shows before their job is sealed. Raises UnavailableError when the disk refuses."""
         try:
             return await self._run(self._writer, partial(self._transaction, change))
         finally:
             self.version += 1
+            self.jobs_version += of_jobs
 
     async def checkpoint(self) -> None:
         """Moves what was committed so far from the log into the file: for data that exists nowhere else, which a lost

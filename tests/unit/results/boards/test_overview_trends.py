@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,34 @@ def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connect
     ):
         with pytest.raises(InvalidRequestError):
             overview.list_trends(connection, bad, NOW)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_newest_points_of_configurations_are_the_same_however_few_runs_are_read(
+    connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs at irregular times: long ones, bursts, failed and incomplete ones, and configurations with few runs."""
+    chance = random.Random(seed)
+    minute, names = 0, [f"m{n}" for n in range(5)]
+    for number in range(40):
+        minute += chance.choice([1, 1, 2, 300])
+        model = chance.choice(names[: 2 + number // 8])
+        state = chance.choice([job_pb2.Job.STATE_RUNNING] * 6 + [job_pb2.Job.STATE_FAILED])
+        made = job(f"j{number:02d}", plan("t", 4), model=model, minute=minute, state=state)
+        run(connection, made, right=chance.choice([4, 4, 4, 3]), minute=minute + chance.choice([0, 0, 900]))
+    reads: list[object] = []
+    points = overview._points
+
+    def counted(connection: Connection, where: dict[str, Any]) -> list[tuple[Any, ...]]:
+        reads.append(where["completed_after"])
+        return points(connection, where)
+
+    monkeypatch.setattr(overview, "_points", counted)
+    asked: dict[str, Any] = {"configurations": [f"{name}@local" for name in names], "days": 3650, "item_set": "set-1"}
+    quick = [series(connection, points=most, **asked) for most in (1, 2, 3, 12)]
+    assert any(reads), "some were read from recent runs alone"
+    monkeypatch.setattr(overview, "_newest_points", lambda *_: None)
+    assert quick == [series(connection, points=most, **asked) for most in (1, 2, 3, 12)]
 
 
 def test_trends_hold_runs_that_rank_of_the_days_asked_for(connection: Connection) -> None:

@@ -87,8 +87,8 @@ class Mortal(Database):
 
     steps = Steps()
 
-    async def write(self, change: Callable[[Connection], T]) -> T:
-        return await self.steps.take(lambda: super(Mortal, self).write(change))  # type: ignore[no-any-return]
+    async def write(self, change: Callable[[Connection], T], *, of_jobs: bool = True) -> T:
+        return await self.steps.take(partial(super().write, change, of_jobs=of_jobs))  # type: ignore[no-any-return]
 
     async def checkpoint(self) -> None:
         await self.steps.take(super().checkpoint)

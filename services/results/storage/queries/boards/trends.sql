@@ -10,6 +10,7 @@ WITH runs AS (
         AND counts
         AND not_ranked_reason = ''
         AND created_at >= $created_after
+        AND ($completed_after::TIMESTAMP IS NULL OR completed_at >= $completed_after::TIMESTAMP)
         AND ($model = '' OR model = $model)
         AND ($item_set = '' OR item_set = $item_set)
         AND (len($configurations::VARCHAR[]) = 0 OR configuration IN (SELECT unnest($configurations::VARCHAR[])))
