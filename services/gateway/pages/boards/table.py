@@ -124,20 +124,19 @@ def columns(
     """
     if suite and len(suite.tasks) > MOST_TASKS and (by_category := category_columns(ranked, floors, weighting)):
         return by_category
-    order: dict[str, metric_pb2.TaskResult] = {}
+    by_task: dict[str, dict[str, metric_pb2.TaskResult]] = {}
     for entry in (*ranked, *floors):
         for result in entry.tasks:
-            order.setdefault(result.task, result)
+            by_task.setdefault(result.task, {})[entry.job_id] = result
     place = {task.task: number for number, task in enumerate(suite.tasks)} if suite else {}
-    names = sorted(order, key=lambda name: place.get(name, len(place)))
     groups: set[str] = set()
     found = []
-    for name in names:
-        group = order[name].score_group
+    for name in sorted(by_task, key=lambda name: place.get(name, len(place))):
+        group = next(iter(by_task[name].values())).score_group
         if group and group in groups:
             continue
         groups.add(group)
-        found.append(_column(order[name], ranked, floors))
+        found.append(_column(by_task[name], ranked, floors))
     return found
 
 
@@ -166,15 +165,16 @@ def category_columns(
 
 
 def _column(
-    first: metric_pb2.TaskResult,
+    results: dict[str, metric_pb2.TaskResult],
     ranked: Sequence[metric_pb2.LeaderboardEntry],
     floors: Sequence[metric_pb2.LeaderboardEntry],
 ) -> Column:
-    results = {e.job_id: r for e in (*ranked, *floors) for r in e.tasks if r.task == first.task}
-    floor = max((_floor(r) for r in results.values()), default=0.0)
+    """Of one task, from its results by job."""
+    first = next(iter(results.values()))
+    floor = max(map(_floor, results.values()))
     for entry in floors:
-        if "majority" in entry.model:
-            floor = max([r.metrics[0].mean for r in entry.tasks if r.task == first.task and r.metrics] or [floor])
+        if "majority" in entry.model and (own := results.get(entry.job_id)) and own.metrics:
+            floor = own.metrics[0].mean
     metric = first.metrics[0].metric if first.metrics else ""
     levels = _levels(results, ranked, floor)
     return Column(first.task, first.title or first.task, metric, first.items, results, levels)
