@@ -365,6 +365,26 @@ WITH_TOOLS = json.dumps(
 ).encode()
 
 
+async def test_the_list_of_rows_shows_the_named_metadata(gateway: Running) -> None:
+    rows = b"".join(
+        b'{"custom_id": "c%d", "prompt": "p%d", "reference": "A", "metadata": {"ward": "<i>w%d</i>", "level": %d}}\n'
+        % (n, n, n, n % 2)
+        for n in range(3)
+    )
+    dataset = await dataset_of(gateway, rows)
+    one, two = await answered(gateway, dataset), await answered(gateway, dataset)
+    address = f"/side-by-side?jobs={one.job_id},{two.job_id}"
+    assert '<span class="asked"><' not in await page(gateway, address), "the prompt is shown"
+    alone = await page(gateway, f"{address}&sort=-level")
+    assert '<span class="asked"><span>0</span></span>' in alone, "the field of the order is shown"
+    both = await page(gateway, f"{address}&field=level,%20ward,,none&sort=level")
+    shown = "<span><i>level</i> 1</span><span><i>ward</i> &lt;i&gt;w1&lt;/i&gt;</span><span><i>none</i> –</span>"
+    assert f'<span class="asked">{shown}</span>' in both
+    assert 'value="level, ward,,none"' in both
+    many = await page(gateway, f"{address}&field={','.join('abcdefgh')}")
+    assert ("<i>f</i>" in many, "<i>g</i>" in many) == (True, False)
+
+
 async def test_a_conversation_is_shown_with_its_picture_its_calls_and_its_tools(gateway: Running) -> None:
     job = await answered(gateway, await dataset_of(gateway, WITH_TOOLS))
     text = await page(gateway, f"/jobs/{job.job_id}/items/rows/0")

@@ -17,6 +17,7 @@ from services.gateway import context
 from services.gateway.pages.compare.page import compared
 from services.gateway.pages.compare.view import View as CompareView
 from services.gateway.pages.display import conversation, palette
+from services.gateway.pages.display.formatting import MISSING
 from services.gateway.pages.display.work_words import dataset_of, work_of
 from services.gateway.pages.items import conditions
 from services.gateway.pages.items.rows import Row, row_of
@@ -31,13 +32,15 @@ LETTERS = "ABCD"
 PROMPT = "P"
 MOST_SHOWN = 4_000
 """Characters of a text before "Show all"."""
+MOST_COLUMNS = 6
 _TAGS = {"removed": "del", "added": "ins"}
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """What the address says. `only` is the letter of the run that `only_right` and `only_wrong` are about; `row` names
-    the opened row, `field` the metadata shown in the list, `sort` the field that orders it, after "-" descending;
+    the opened row, `field` the metadata shown in the list, by commas, `sort` the field that orders it, after "-"
+    descending;
     `whole` has the letters of the texts that are shown whole."""
 
     job_ids: tuple[str, ...]
@@ -52,6 +55,14 @@ class View:
     field: str = ""
     sort: str = ""
     whole: str = ""
+
+    @property
+    def columns(self) -> list[str]:
+        """Metadata fields that the list shows instead of the prompt."""
+        named = [name.strip() for name in self.field.split(",")]
+        return list(dict.fromkeys(filter(None, named)))[:MOST_COLUMNS] or [
+            n for n in [self.sort.removeprefix("-")] if n
+        ]
 
     @property
     def narrowed(self) -> bool:
@@ -135,12 +146,13 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A row of the list. `flag` names the first answer that was cut, failed or could not be read; `told` is what the
-    judge prefers."""
+    """A row of the list. `columns` has its metadata by name, `flag` names the first answer that was cut, failed or
+    could not be read; `told` is what the judge prefers."""
 
     key: str
     row: results_service_pb2.SideBySideRow
     question: str
+    columns: dict[str, str]
     flag: str
     told: str
 
@@ -311,14 +323,14 @@ def _listed(view: View, row: results_service_pb2.SideBySideRow) -> Listed:
     flags = (
         f"{letter} {one.verdict}" for letter, one in zip(LETTERS, rows, strict=False) if one is not None and one.tone
     )
-    name = view.field or view.sort.removeprefix("-")
     told = PREFERENCES.of(row.preference.choice) if row.HasField("preference") else ""
     if told == "better":
         told = LETTERS[view.job_ids.index(row.preference.preferred_job_id)]
     return Listed(
         key=_key(row),
         row=row,
-        question=held.get(name, "–") if name else first.question,
+        question=first.question,
+        columns={name: held.get(name, MISSING) for name in view.columns},
         flag=next(iter(flags), ""),
         told={"tie": "tie", "all_bad": "all bad"}.get(told, told),
     )
