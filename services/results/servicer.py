@@ -105,7 +105,7 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     ) -> pb.ResultsServiceGetJobResponse:
         return await self._of_job(request.job_id, lambda c: job_reads.answer_job(c, request, visible))
 
-    @shared
+    @of_jobs
     async def ListJobs(
         self, request: pb.ResultsServiceListJobsRequest, visible: Visibility
     ) -> pb.ResultsServiceListJobsResponse:

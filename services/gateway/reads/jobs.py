@@ -134,13 +134,14 @@ _DAYS_TOKEN = re.compile(r"([0-9]{1,4})\.([0-9]{1,13})\.(.+)")
 
 
 def days_start(days: int, token: str) -> tuple[int, str]:
-    """Milliseconds since 1970 at which a list of the last days begins, and the list's own token.
+    """Milliseconds since 1970 at which a list of the last days begins, at a whole minute so that equal requests within
+    it get one answer, and the list's own token.
 
     All pages have the same beginning as the first one: a list's token is invalid for any other filter. Raises
     InvalidRequestError for a token of another request.
     """
     if not token:
-        return int((time.time() - days * 86_400) * 1000), ""
+        return (int(time.time()) // 60 * 60 - days * 86_400) * 1000, ""
     found = _DAYS_TOKEN.fullmatch(token)
     if found is None or int(found[1]) != days:
         raise InvalidRequestError("The page token belongs to another request. Start again without one.", "page_token")

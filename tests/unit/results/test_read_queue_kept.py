@@ -11,6 +11,7 @@ from services.results.boards.overview import list_trends, overview
 from services.results.intake import writes
 from services.results.read_queue import KeptAnswers
 from services.results.runs.configurations import list_configurations
+from services.results.runs.job_reads import list_jobs
 from services.results.storage.database import Connection, Database
 from tests.unit.results.builders import START, answer, batch, event, job, plan, run
 from touchstone.v1 import results_service_pb2 as pb
@@ -88,15 +89,17 @@ def test_boards_do_not_depend_on_answers_that_come_in(connection: Connection) ->
     now = START.replace(tzinfo=None) + timedelta(hours=1)
 
     def seen() -> list[str]:
-        return [
-            str(found)
-            for found in (
-                overview(connection, pb.GetOverviewRequest(days=30), now),
-                list_trends(connection, pb.ListTrendsRequest(suite="glue"), now),
-                leaderboard(connection, pb.GetLeaderboardRequest(suite="glue")),
-                list_configurations(connection, pb.ListConfigurationsRequest()),
-            )
-        ]
+        with connection.cursor() as reader:
+            return [
+                str(found)
+                for found in (
+                    overview(reader, pb.GetOverviewRequest(days=30), now),
+                    list_trends(reader, pb.ListTrendsRequest(suite="glue"), now),
+                    leaderboard(reader, pb.GetLeaderboardRequest(suite="glue")),
+                    list_configurations(reader, pb.ListConfigurationsRequest()),
+                    list_jobs(reader, pb.ResultsServiceListJobsRequest(with_scores=True)),
+                )
+            ]
 
     run(connection, job("done", plan("t", 4)), right=3, wrong=1)
     run(connection, job("again", plan("t", 4), model="m2", minute=1), right=2, wrong=2, minute=1)

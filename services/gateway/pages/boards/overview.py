@@ -72,7 +72,8 @@ class View:
 
     @property
     def created_after(self) -> datetime:
-        return datetime.now(UTC) - timedelta(days=self.days)
+        """At a whole minute, so that equal requests within it get one answer."""
+        return datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=self.days)
 
 
 @dataclass(frozen=True, slots=True)
