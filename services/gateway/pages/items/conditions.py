@@ -10,6 +10,7 @@ from services.words.enums import VERDICTS
 from services.words.fields import INT32_MAX, decimal
 from touchstone.v1 import results_service_pb2
 
+MOST_COLUMNS = 6
 NAMES = ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdict")
 VERDICT_CHOICES = (("", "Any"), ("golden", "golden"), ("fix", "fix"), ("wrong", "wrong"), ("none", "not judged"))
 MOST_FIELDS = 100
@@ -61,6 +62,13 @@ def conditions_of(
     if "verdict" in kept:
         conditions.verdicts.append(VERDICTS[kept["verdict"]])
     return conditions
+
+
+def columns(named: str, order: str) -> list[str]:
+    """Metadata fields that a list of rows shows instead of the prompt: those named, with commas between them, else the
+    one that orders the rows."""
+    wanted = [name.strip() for name in named.split(",")]
+    return list(dict.fromkeys(filter(None, wanted)))[:MOST_COLUMNS] or [*filter(None, [order.removeprefix("-")])]
 
 
 def fields_of(metadata: Iterable[str]) -> list[str]:

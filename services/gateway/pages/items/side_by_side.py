@@ -32,16 +32,14 @@ LETTERS = "ABCD"
 PROMPT = "P"
 MOST_SHOWN = 4_000
 """Characters of a text before "Show all"."""
-MOST_COLUMNS = 6
 _TAGS = {"removed": "del", "added": "ins"}
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """What the address says. `only` is the letter of the run that `only_right` and `only_wrong` are about; `row` names
-    the opened row, `field` the metadata shown in the list, by commas, `sort` the field that orders it, after "-"
-    descending;
-    `whole` has the letters of the texts that are shown whole."""
+    the opened row, `field` the metadata in the list, `sort` the field that orders it, after "-" descending; `whole` has
+    the letters of the texts that are shown whole."""
 
     job_ids: tuple[str, ...]
     filter: str
@@ -55,14 +53,6 @@ class View:
     field: str = ""
     sort: str = ""
     whole: str = ""
-
-    @property
-    def columns(self) -> list[str]:
-        """Metadata fields that the list shows instead of the prompt."""
-        named = [name.strip() for name in self.field.split(",")]
-        return list(dict.fromkeys(filter(None, named)))[:MOST_COLUMNS] or [
-            n for n in [self.sort.removeprefix("-")] if n
-        ]
 
     @property
     def narrowed(self) -> bool:
@@ -177,7 +167,7 @@ async def side_by_side(request: Request) -> Response:
         "dataset_id": dataset_of(one),
         "listed": listed,
         "opened": await _opened(request, view, found, runs),
-        "opened_key": _key(found.opened),
+        "opened_key": _row_key(found.opened),
         "fields": conditions.fields_of(stored.result.metadata for row in found.rows for stored in row.items),
         "counts": _counts(found),
         "found": found,
@@ -217,7 +207,7 @@ async def prefer(request: Request) -> Response:
     view = _view(request)
     said = str((await request.form()).get("choice", ""))
     found = await _found(request, view)
-    if not found.HasField("opened") or _key(found.opened) != view.row:
+    if not found.HasField("opened") or _row_key(found.opened) != view.row:
         raise InvalidRequestError("The row is not among those listed. Open it again, then judge it.", "row")
     row, order = found.opened, view.order_of(found.opened)
     choice = said if said in PREFERENCES and said != "better" else ""
@@ -273,16 +263,17 @@ def _place_of(view: View) -> results_service_pb2.RowPlace:
 
 
 def _place_key(view: View, place: results_service_pb2.RowPlace) -> str:
+    return _key(place, view.job_ids.index(place.job_id))
+
+
+def _row_key(row: results_service_pb2.SideBySideRow) -> str:
+    return _key(row, next((number for number, stored in enumerate(row.items) if stored.job_id), 0))
+
+
+def _key(place: results_service_pb2.RowPlace | results_service_pb2.SideBySideRow, first: int) -> str:
     """As `row` names it: by the letter of the first run that has an answer, if that is not A."""
-    letter = LETTERS[view.job_ids.index(place.job_id)]
     named = f"{place.task}:{place.item}" + (f".{place.repeat}" if place.repeat else "")
-    return named if letter == "A" else f"{named}@{letter}"
-
-
-def _key(row: results_service_pb2.SideBySideRow) -> str:
-    first = next((place for place, stored in enumerate(row.items) if stored.job_id), 0)
-    named = f"{row.task}:{row.item}" + (f".{row.repeat}" if row.repeat else "")
-    return named if not first else f"{named}@{LETTERS[first]}"
+    return f"{named}@{LETTERS[first]}" if first else named
 
 
 def _view(request: Request) -> View:
@@ -327,10 +318,10 @@ def _listed(view: View, row: results_service_pb2.SideBySideRow) -> Listed:
     if told == "better":
         told = LETTERS[view.job_ids.index(row.preference.preferred_job_id)]
     return Listed(
-        key=_key(row),
+        key=_row_key(row),
         row=row,
         question=first.question,
-        columns={name: held.get(name, MISSING) for name in view.columns},
+        columns={name: held.get(name, MISSING) for name in conditions.columns(view.field, view.sort)},
         flag=next(iter(flags), ""),
         told={"tie": "tie", "all_bad": "all bad"}.get(told, told),
     )
