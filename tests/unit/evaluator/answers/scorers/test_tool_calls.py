@@ -238,6 +238,21 @@ def test_any_calls_are_scored(calls: list[tuple[str, str]]) -> None:
         assert 0 <= value <= 1
 
 
+NAMES = st.sampled_from(["f", "g", "a.b", " x "])
+VALUES = st.sampled_from([0, 1, 1.5, True, None, "1", [1, "a"], {"b": [2]}, {}])
+CALLS = st.fixed_dictionaries({"name": NAMES, "arguments": st.dictionaries(NAMES, VALUES, max_size=3)})
+
+
+@given(st.lists(CALLS, max_size=5), st.randoms())
+def test_the_very_calls_that_are_expected_are_judged_as_if_they_were_paired(calls: list[Any], chance: Any) -> None:
+    made = [(one["name"], json.dumps(one["arguments"])) for one in calls]
+    chance.shuffle(made)
+    quick = judged(TOOL_CALLS, called(*made), calls)
+    paired = judged(TOOL_CALLS, called(*made), [exact("nothing"), *calls], calls)
+    assert quick == paired
+    assert {*quick.values()} == {1.0}
+
+
 def test_many_calls_that_all_fit_hold_up_nobody() -> None:
     expected = [{"f": {"a": [*range(number, 40)]}} for number in range(40)]
 
