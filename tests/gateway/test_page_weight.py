@@ -6,14 +6,16 @@ import gzip
 import json
 import random
 import re
+import uuid
 
 import pytest
 
+from services.gateway.pages.boards import overview
 from tests.e2e.every_page import finished, places
-from tests.gateway import fake_datasets
-from tests.gateway.fake_world import World
+from tests.gateway import fake_datasets, fake_figures
+from tests.gateway.fake_world import World, spec
 from tests.gateway.gateway_server import Running, running
-from touchstone.v1 import dataset_pb2, job_pb2
+from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2, results_service_pb2
 
 MOST_OF_A_PAGE = 60_000
 MOST_OF_A_FIRST_VISIT = 150_000
@@ -45,6 +47,33 @@ async def test_every_page_is_light_also_on_a_first_visit() -> None:
                 heavy[place.name] = page, whole
     assert len(assets) > 10, "scripts and styles are found"
     assert not heavy
+
+
+def full_trends(_: World, request: results_service_pb2.ListTrendsRequest) -> results_service_pb2.ListTrendsResponse:
+    """As many lines and points as the Overview draws, no two alike."""
+    drawn = random.Random(1)
+    answer = results_service_pb2.ListTrendsResponse()
+    for number in range(overview.SERIES):
+        name = f"vendor/model-{number}:70b-instruct"
+        trend = answer.trends.add(configuration=f"{number:064x}", model=name, endpoint="ollama", item_set="set")
+        for place in range(request.points):
+            mean, width = drawn.random(), drawn.random() / 20
+            score = metric_pb2.Metric(
+                metric="accuracy", mean=mean, ci95_low=mean - width, ci95_high=mean + width, n=1043
+            )
+            point = trend.points.add(job_id=str(uuid.UUID(int=drawn.getrandbits(128))), score=score)
+            point.completed_at.FromSeconds(1_790_000_000 + 43_000 * place + drawn.randrange(40_000))
+    return answer
+
+
+async def test_the_fullest_overview_is_light(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    finished(world, *(spec(f"model-{number}", limit=5) for number in range(overview.RECENT)))
+    monkeypatch.setattr(fake_figures, "trends", full_trends)
+    async with running(world) as gateway:
+        size, text = await transferred(gateway, "/overview?suite=glue")
+    assert text.count('<tr id="run-') == overview.SERIES * overview.RUNS_A_LINE
+    assert size <= MOST_OF_A_PAGE, size
 
 
 PAGES = ("/jobs/{0}", "/jobs/{0}?open=rows:1", "/jobs/{0}/items/rows/1", "/side-by-side?jobs={0},{1}")
