@@ -147,11 +147,7 @@ class Database:
     async def write(self, change: Callable[[Connection], T], *, of_jobs: bool = True) -> T:
         """Runs `change` in a transaction and commits it to disk; not `of_jobs` are answers and calls alone, which no
         board shows before their job is sealed. Raises UnavailableError when the disk refuses."""
-        try:
-            return await self._run(self._writer, partial(self._transaction, change))
-        finally:
-            self.version += 1
-            self.jobs_version += of_jobs
+        return await self._run(self._writer, partial(self._counted, change, of_jobs))
 
     async def checkpoint(self) -> None:
         """Moves what was committed so far from the log into the file: for data that exists nowhere else, which a lost
@@ -204,6 +200,14 @@ class Database:
             raise UnavailableError(
                 f"The results database cannot be used: {error}. Free some disk space; the service then opens it again."
             ) from error
+
+    def _counted(self, change: Callable[[Connection], T], of_jobs: bool) -> T:
+        """Counts after the commit, in the writer's thread: a caller that goes away does not end the transaction."""
+        try:
+            return self._transaction(change)
+        finally:
+            self.version += 1
+            self.jobs_version += of_jobs
 
     def _transaction(self, change: Callable[[Connection], T]) -> T:
         connection = self._connection

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from datetime import timedelta
 
 import pytest
@@ -82,6 +84,25 @@ async def test_the_database_tells_changes_of_jobs_from_others(connection: Connec
     with pytest.raises(ZeroDivisionError):
         await database.write(lambda c: 1 / 0)
     assert (database.version, database.jobs_version) == (3, 2)
+    await database.close()
+
+
+async def test_a_change_whose_caller_has_gone_counts_once_it_is_stored(connection: Connection) -> None:
+    database = Database(connection)
+    begun, free = threading.Event(), threading.Event()
+
+    def slow(_: Connection) -> None:
+        begun.set()
+        free.wait(10)
+
+    caller = asyncio.create_task(database.write(slow))
+    await asyncio.to_thread(begun.wait, 10)
+    caller.cancel()
+    await asyncio.wait((caller,))
+    assert database.jobs_version == 0, "an answer that is computed now must not be kept"
+    free.set()
+    await database.write(lambda _: None, of_jobs=False)
+    assert (database.version, database.jobs_version) == (2, 1)
     await database.close()
 
 
