@@ -42,6 +42,8 @@ SERIES = 8
 _MOST_SERIES = 64
 """That are asked for where baselines have most of the newest runs."""
 RUNS_A_LINE = 60
+_LIKELY_MODE = suite_pb2.MODE_GENERATE
+"""Of the trends: these are asked for while the service finds out which mode has the most runs."""
 _USUAL_METRICS = ("accuracy", "f1", "score")
 
 
@@ -173,9 +175,10 @@ async def _asked(request: Request, view: View) -> tuple[Figures | None, View]:
     )
     listing.created_after.FromDatetime(view.created_after)
     try:
-        found, listed, queue, evaluators = await asyncio.gather(
+        found, listed, likely, queue, evaluators = await asyncio.gather(
             ctx.backend.ask(ctx.backend.results.GetOverview, totals, caller),
             ctx.backend.ask(ctx.backend.results.ListJobs, listing, caller),
+            _trends(request, view, _LIKELY_MODE) if view.suite else _nothing(),
             _queue(request),
             _evaluators(request),
         )
@@ -186,18 +189,26 @@ async def _asked(request: Request, view: View) -> tuple[Figures | None, View]:
     recent, fresh = await jobs.current(ctx.backend, listing, listed.jobs, caller, RECENT)
     found.total_jobs += fresh
     means = found.means[0] if found.means else results_service_pb2.OverviewMean(suite=view.suite)
-    trends = await _trends(request, view, means) if means.suite else []
+    if means.suite and (means.suite, means.mode or _LIKELY_MODE) != (view.suite, _LIKELY_MODE):
+        trends = await _trends(request, view, means.mode, means.suite)
+    else:
+        trends = likely
     return Figures(found, recent[:RECENT], listed.scores, means.suite, means.mode, trends, queue, evaluators), view
 
 
+async def _nothing() -> Sequence[results_service_pb2.Trend]:
+    return []
+
+
 async def _trends(
-    request: Request, view: View, of: results_service_pb2.OverviewMean
+    request: Request, view: View, mode: suite_pb2.Mode, suite: str = ""
 ) -> Sequence[results_service_pb2.Trend]:
-    """The models' lines with the newest runs; the baselines' where there is nothing else."""
+    """The models' lines with the newest runs; the baselines' where there is nothing else. Of the chosen suite unless
+    another one is given."""
     ctx = context.of(request)
     for limit in (2 * SERIES, _MOST_SERIES):
         call = results_service_pb2.ListTrendsRequest(
-            suite=of.suite, metric=view.metric, days=view.days, mode=of.mode, limit=limit, points=RUNS_A_LINE
+            suite=suite or view.suite, metric=view.metric, days=view.days, mode=mode, limit=limit, points=RUNS_A_LINE
         )
         found = (await ctx.backend.ask(ctx.backend.results.ListTrends, call, context.identity(request))).trends
         scored = [trend for trend in found if any(map(_is_estimate, trend.points))]

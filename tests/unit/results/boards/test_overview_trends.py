@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from services.results.boards import overview
 from services.results.intake import writes
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
+from tests.unit.results.boards import shown
 from tests.unit.results.boards.shown import NOW, series
 from tests.unit.results.builders import START, event, job, plan, run
 from touchstone.v1 import job_pb2
@@ -51,14 +53,7 @@ def test_the_newest_points_of_configurations_are_the_same_however_few_runs_are_r
     connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs at irregular times: long ones, bursts, failed and incomplete ones, and configurations with few runs."""
-    chance = random.Random(seed)
-    minute, names = 0, [f"m{n}" for n in range(5)]
-    for number in range(40):
-        minute += chance.choice([1, 1, 2, 300])
-        model = chance.choice(names[: 2 + number // 8])
-        state = chance.choice([job_pb2.Job.STATE_RUNNING] * 6 + [job_pb2.Job.STATE_FAILED])
-        made = job(f"j{number:02d}", plan("t", 4), model=model, minute=minute, state=state)
-        run(connection, made, right=chance.choice([4, 4, 4, 3]), minute=minute + chance.choice([0, 0, 900]))
+    names = _irregular_runs(connection, seed)
     reads: list[object] = []
     points = overview._points
 
@@ -67,11 +62,50 @@ def test_the_newest_points_of_configurations_are_the_same_however_few_runs_are_r
         return points(connection, where)
 
     monkeypatch.setattr(overview, "_points", counted)
+    monkeypatch.setattr(overview, "_recent_points", lambda *_: None)
     asked: dict[str, Any] = {"configurations": [f"{name}@local" for name in names], "days": 3650, "item_set": "set-1"}
     quick = [series(connection, points=most, **asked) for most in (1, 2, 3, 12)]
     assert any(reads), "some were read from recent runs alone"
     monkeypatch.setattr(overview, "_newest_points", lambda *_: None)
     assert quick == [series(connection, points=most, **asked) for most in (1, 2, 3, 12)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_newest_points_of_all_series_are_the_same_however_few_runs_are_read(
+    connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _irregular_runs(connection, seed)
+    ((last,),) = connection.execute("SELECT max(completed_at) FROM run_scores").fetchall()
+    monkeypatch.setattr(shown, "NOW", last)
+    asked = list(itertools.product((1, 2, 4), (1, 2, 4), (1, 3, 40)))
+    recent, sufficed = overview._recent_points, []
+
+    def counted(connection: Connection, where: dict[str, Any], now: datetime) -> list[tuple[Any, ...]] | None:
+        found = recent(connection, where, now)
+        sufficed.append(found is not None)
+        return found
+
+    def all_series() -> list[dict[str, list[str]]]:
+        return [series(connection, limit=limit, points=most, days=days) for limit, most, days in asked]
+
+    monkeypatch.setattr(overview, "_recent_points", counted)
+    quick = all_series()
+    assert set(sufficed) == {True, False}, "some were read from recent runs alone"
+    monkeypatch.setattr(overview, "_recent_points", lambda *_: None)
+    assert quick == all_series()
+
+
+def _irregular_runs(connection: Connection, seed: int) -> list[str]:
+    """The names of the models."""
+    chance = random.Random(seed)
+    minute, names = 0, [f"m{n}" for n in range(5)]
+    for number in range(40):
+        minute += chance.choice([1, 1, 2, 300])
+        model = chance.choice(names[: 2 + number // 8])
+        state = chance.choice([job_pb2.Job.STATE_RUNNING] * 6 + [job_pb2.Job.STATE_FAILED])
+        made = job(f"j{number:02d}", plan("t", 4), model=model, minute=minute, state=state)
+        run(connection, made, right=chance.choice([4, 4, 4, 3]), minute=minute + chance.choice([0, 0, 900]))
+    return names
 
 
 def test_trends_hold_runs_that_rank_of_the_days_asked_for(connection: Connection) -> None:
