@@ -1,5 +1,21 @@
+from touchstone.v1 import dataset_pb2 as _dataset_pb2
+from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import results_service_pb2 as _results_service_pb2
 from google.protobuf import descriptor as _descriptor
-from typing import ClassVar as _ClassVar
+from google.protobuf import message as _message
+from collections.abc import Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class PrepareJudgingRequest(_message.Message):
+    __slots__ = ("judging",)
+    JUDGING_FIELD_NUMBER: _ClassVar[int]
+    judging: _job_pb2.Judging
+    def __init__(self, judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ...) -> None: ...
+
+class PrepareJudgingResponse(_message.Message):
+    __slots__ = ("dataset",)
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    dataset: _dataset_pb2.Dataset
+    def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ...) -> None: ...

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from touchstone.v1 import results_internal_service_pb2 as touchstone_dot_v1_dot_results__internal__service__pb2
 from touchstone.v1 import results_service_pb2 as touchstone_dot_v1_dot_results__service__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -61,6 +62,11 @@ class ResultsInternalServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.AdmitCallRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.AdmitCallResponse.FromString,
                 _registered_method=True)
+        self.PrepareJudging = channel.unary_unary(
+                '/touchstone.v1.ResultsInternalService/PrepareJudging',
+                request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingResponse.FromString,
+                _registered_method=True)
 
 
 class ResultsInternalServiceServicer:
@@ -106,6 +112,14 @@ class ResultsInternalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PrepareJudging(self, request, context):
+        """For the scheduler: the rows that ask to judge a completed job's answers, made and kept as a dataset. Asked again, the
+        same dataset. NOT_FOUND without such a job, FAILED_PRECONDITION where it has no answers to judge.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResultsInternalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -133,6 +147,11 @@ def add_ResultsInternalServiceServicer_to_server(servicer, server):
                     servicer.AdmitCall,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.AdmitCallRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.AdmitCallResponse.SerializeToString,
+            ),
+            'PrepareJudging': grpc.unary_unary_rpc_method_handler(
+                    servicer.PrepareJudging,
+                    request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -272,6 +291,33 @@ class ResultsInternalService:
             '/touchstone.v1.ResultsInternalService/AdmitCall',
             touchstone_dot_v1_dot_results__service__pb2.AdmitCallRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.AdmitCallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PrepareJudging(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsInternalService/PrepareJudging',
+            touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from touchstone.v1 import results_internal_service_pb2 as _results_internal_service_pb2
 from touchstone.v1 import results_service_pb2 as _results_service_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -51,6 +52,10 @@ class ResultsInternalServiceStub:
     """For evaluators: whether the budget of its recorded run allows a call that has begun. The order of USAGE decides.
     UNAVAILABLE when the given position is not reached within the deadline.
     """
+    PrepareJudging: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.PrepareJudgingRequest, _results_internal_service_pb2.PrepareJudgingResponse]
+    """For the scheduler: the rows that ask to judge a completed job's answers, made and kept as a dataset. Asked again, the
+    same dataset. NOT_FOUND without such a job, FAILED_PRECONDITION where it has no answers to judge.
+    """
 
 @_typing.type_check_only
 class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
@@ -74,6 +79,10 @@ class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
     AdmitCall: _aio.UnaryUnaryMultiCallable[_results_service_pb2.AdmitCallRequest, _results_service_pb2.AdmitCallResponse]  # type: ignore[assignment]
     """For evaluators: whether the budget of its recorded run allows a call that has begun. The order of USAGE decides.
     UNAVAILABLE when the given position is not reached within the deadline.
+    """
+    PrepareJudging: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.PrepareJudgingRequest, _results_internal_service_pb2.PrepareJudgingResponse]  # type: ignore[assignment]
+    """For the scheduler: the rows that ask to judge a completed job's answers, made and kept as a dataset. Asked again, the
+    same dataset. NOT_FOUND without such a job, FAILED_PRECONDITION where it has no answers to judge.
     """
 
 class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -125,6 +134,16 @@ class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_results_service_pb2.AdmitCallResponse, _abc.Awaitable[_results_service_pb2.AdmitCallResponse]]:
         """For evaluators: whether the budget of its recorded run allows a call that has begun. The order of USAGE decides.
         UNAVAILABLE when the given position is not reached within the deadline.
+        """
+
+    @_abc_1.abstractmethod
+    def PrepareJudging(
+        self,
+        request: _results_internal_service_pb2.PrepareJudgingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_internal_service_pb2.PrepareJudgingResponse, _abc.Awaitable[_results_internal_service_pb2.PrepareJudgingResponse]]:
+        """For the scheduler: the rows that ask to judge a completed job's answers, made and kept as a dataset. Asked again, the
+        same dataset. NOT_FOUND without such a job, FAILED_PRECONDITION where it has no answers to judge.
         """
 
 def add_ResultsInternalServiceServicer_to_server(servicer: ResultsInternalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

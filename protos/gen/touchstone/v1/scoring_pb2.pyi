@@ -28,7 +28,7 @@ ANSWER_MATCH_LAST: AnswerMatch
 ANSWER_MATCH_FIRST: AnswerMatch
 
 class Scoring(_message.Message):
-    __slots__ = ("scorer", "reference_field", "tolerance", "tolerance_is_relative", "fields", "choices", "answer_pattern", "answer_match", "schema")
+    __slots__ = ("scorer", "reference_field", "tolerance", "tolerance_is_relative", "fields", "choices", "answer_pattern", "answer_match", "schema", "rubric")
     SCORER_FIELD_NUMBER: _ClassVar[int]
     REFERENCE_FIELD_FIELD_NUMBER: _ClassVar[int]
     TOLERANCE_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,7 @@ class Scoring(_message.Message):
     ANSWER_PATTERN_FIELD_NUMBER: _ClassVar[int]
     ANSWER_MATCH_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_FIELD_NUMBER: _ClassVar[int]
     scorer: str
     reference_field: str
     tolerance: float
@@ -47,4 +48,5 @@ class Scoring(_message.Message):
     answer_pattern: str
     answer_match: AnswerMatch
     schema: str
-    def __init__(self, scorer: _Optional[str] = ..., reference_field: _Optional[str] = ..., tolerance: _Optional[float] = ..., tolerance_is_relative: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[str]] = ..., answer_pattern: _Optional[str] = ..., answer_match: _Optional[_Union[AnswerMatch, str]] = ..., schema: _Optional[str] = ...) -> None: ...
+    rubric: str
+    def __init__(self, scorer: _Optional[str] = ..., reference_field: _Optional[str] = ..., tolerance: _Optional[float] = ..., tolerance_is_relative: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[str]] = ..., answer_pattern: _Optional[str] = ..., answer_match: _Optional[_Union[AnswerMatch, str]] = ..., schema: _Optional[str] = ..., rubric: _Optional[str] = ...) -> None: ...
