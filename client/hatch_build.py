@@ -14,7 +14,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _IMPORT = re.compile(r"^(\s*from )services(?=[. ])", re.MULTILINE)
-_SHARED = ("__init__.py", "errors.py", "further_fields.py", "words")
+_SHARED = ("__init__.py", "errors.py", "further_fields.py", "json_values.py", "words")
 
 
 class ClientBuildHook(BuildHookInterface):  # type: ignore[misc]

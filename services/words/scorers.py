@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, TypedDict
@@ -23,6 +24,7 @@ SCORERS = {
     "json": "equal JSON fields",
     "tool_calls": "tool calls",
     "json_schema": "JSON schema",
+    "judgement": "scores under a rubric",
 }
 USUAL_READINGS = {
     USUAL: scoring_pb2.READING_MARKED,
@@ -113,6 +115,15 @@ class ScoringOptions(TypedDict, total=False):
             scorers=("json_schema",),
         ),
     ]
+    rubric: Annotated[
+        str | None,
+        Text(
+            "For `judgement`: the rubric by which the answer gives scores, as JSON.",
+            "Rubric",
+            12 * 1024,
+            scorers=("judgement",),
+        ),
+    ]
 
 
 OPTIONS = declared(ScoringOptions, Field)
@@ -125,8 +136,9 @@ def takes(scorer: str, option: str) -> bool:
 
 
 def needs_references(scoring: scoring_pb2.Scoring) -> bool:
-    """Whether only rows with a reference can be scored; a schema may come from a request or the scoring itself."""
-    return scoring.scorer != "json_schema"
+    """Whether only rows with a reference can be scored; a schema may come from a request or the scoring itself, and a
+    judgement needs none."""
+    return scoring.scorer not in ("json_schema", "judgement")
 
 
 def scoring_of(options: Mapping[str, Any]) -> scoring_pb2.Scoring:
@@ -267,11 +279,21 @@ def _details(scoring: scoring_pb2.Scoring) -> str:
         return f" within {share if scoring.tolerance_is_relative else f'{scoring.tolerance:g}'}"
     if scoring.scorer == "choice" and scoring.choices:
         return f" of {_listed(scoring.choices)}"
+    if scoring.scorer == "judgement" and scoring.rubric:
+        return f" {_version(scoring.rubric)}"
     if scoring.scorer == "json_schema" and scoring.schema:
         return f" {sha256(scoring.schema.encode('utf-8', 'replace')).hexdigest()[:8]}"
     if scoring.scorer == "json" and scoring.fields:
         return f" {_listed(scoring.fields)}"
     return ""
+
+
+def _version(rubric: str) -> str:
+    """Of a rubric as JSON; its hash where it has none."""
+    try:
+        return str(json.loads(rubric)["version"])
+    except (ValueError, TypeError, KeyError):
+        return sha256(rubric.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _listed(names: Sequence[str]) -> str:

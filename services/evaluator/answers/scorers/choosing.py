@@ -13,7 +13,16 @@ from services.errors import InvalidRequestError
 from services.evaluator.answers.reading import layers
 from services.evaluator.answers.reading.first import read_first
 from services.evaluator.answers.reading.layers import Extraction, Layer
-from services.evaluator.answers.scorers import choices, json_fields, json_schema, numbers, patterns, texts, tool_calls
+from services.evaluator.answers.scorers import (
+    choices,
+    json_fields,
+    json_schema,
+    judgement,
+    numbers,
+    patterns,
+    texts,
+    tool_calls,
+)
 from services.evaluator.answers.scorers.scorer import WHOLE, Read, ReadFirst, Reply, Scorer, whole
 from services.words import refusals
 from services.words.scorers import USUAL, USUAL_READINGS, plain, problem
@@ -73,6 +82,8 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer, plugged:
             return tool_calls.tool_calls(read)
         if name == "json_schema":
             return _by_schema(read, scoring.schema)
+        if name == "judgement":
+            return _by_rubric(read, scoring.rubric)
     except ValueError as error:
         raise InvalidRequestError(f"{error}.", f"{_FIELD}.choices") from error
     return _PLAIN[name](read or whole)
@@ -83,6 +94,15 @@ def _by_schema(read: Read | None, schema: str) -> Scorer:
         return json_schema.json_schema(read, schema)
     except ValueError as error:
         raise InvalidRequestError(f"The schema {error}.", f"{_FIELD}.schema") from error
+
+
+def _by_rubric(read: Read | None, rubric: str) -> Scorer:
+    if not rubric:
+        raise InvalidRequestError("The scorer judgement needs a rubric. Set rubric.", f"{_FIELD}.rubric")
+    try:
+        return judgement.judgement(read, rubric)
+    except ValueError as error:
+        raise InvalidRequestError(f"The rubric {error}.", f"{_FIELD}.rubric") from error
 
 
 def _first_stated(read: Read) -> ReadFirst:

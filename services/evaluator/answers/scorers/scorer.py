@@ -54,7 +54,8 @@ class Scorer:
     None where the first of several answers counts anyway. `several` gives the right answers in a reference that is not
     null; usually those in a list, or the value itself. `unread` gives further statistics of an answer that could not be
     read, by the right ones. `calls` gives the tool calls that a right answer consists of, None where it is a text.
-    `own` gives what a row has in place of its reference; `json_values.NOTHING` where the reference counts.
+    `own` gives what a row has in place of its reference; `json_values.NOTHING` where the reference counts. Without
+    `counts_unread`, an answer that cannot be read has no statistics and moves no score.
 
     A plug-in's scorer has a `title`, which pages show. It is called in threads of `executor`, as its package may take
     long. `plugin` is its package with the version: "touchstone-example 1.0".
@@ -73,12 +74,15 @@ class Scorer:
     unread: Callable[[Sequence[str]], Mapping[str, float]] | None = None
     calls: Callable[[str], tuple[ToolCall, ...]] | None = None
     own: Callable[[DatasetRow], Any] | None = None
+    counts_unread: bool = True
     title: str = ""
     plugin: str = ""
     executor: Executor | None = None
 
     def missed(self, answers: Sequence[str]) -> dict[str, float]:
         """The statistics of an answer that could not be read."""
+        if not self.counts_unread:
+            return {}
         more = self.unread(answers) if self.unread is not None else {}
         return {**dict.fromkeys(self.statistics, 0.0), **more}
 

@@ -12,7 +12,7 @@ from touchstone.v1.scoring_pb2 import Scoring
 from touchstone.v1.suite_pb2 import MetricSpec
 
 
-@pytest.mark.parametrize("name", SCORERS)
+@pytest.mark.parametrize("name", ORACLE)
 def test_every_scorer_has_a_version_of_its_own_and_statistics_that_its_metrics_read(name: str) -> None:
     chosen = scorer(Scoring(scorer=name))
     assert chosen.name == name
@@ -26,6 +26,10 @@ def test_every_scorer_has_a_version_of_its_own_and_statistics_that_its_metrics_r
     found = chosen.read(perfect(chosen, right))
     assert dict.fromkeys(chosen.statistics, 1.0).items() <= chosen.judge(found.answer, [right]).items()
     assert dict.fromkeys(chosen.statistics, 0.0).items() <= chosen.missed([right]).items()
+
+
+def test_every_scorer_but_that_of_judges_has_an_answer_that_is_right() -> None:
+    assert {*ORACLE, "judgement"} == set(SCORERS)
 
 
 def test_an_unknown_scorer_is_refused_with_those_there_are() -> None:

@@ -1,0 +1,75 @@
+"""The scorer `judgement`: the scores that a judge's answer gives under a rubric. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from services import json_values
+from services.evaluator.answers.reading.layers import Extraction
+from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
+from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, mean
+from services.evaluator.items.metrics import beside
+from services.words import rubrics
+from touchstone.v1.dataset_pb2 import DatasetRow
+
+_MOST_OBJECTS = 200
+"""Places in one answer, from its end, where a JSON object may begin."""
+_DECODER = json.JSONDecoder()
+
+
+def judgement(read: Read | None, rubric_text: str) -> Scorer:
+    """The judge's scores, each as a share of its scale, with their composite.
+
+    They are in the last JSON object of the answer that names a criterion; it must give each criterion a valid score. An
+    answer that does not is unparsed and has no statistics, so that a judge's failure moves no score. Rows need no
+    reference. Raises ValueError for a rubric that cannot be used, with a clause that continues after it.
+    """
+    rubric = rubrics.parse(rubric_text)
+    criteria = {criterion.name for criterion in rubric.criteria}
+
+    def found(reply: Reply) -> Extraction:
+        text = strip_reasoning(reply.text) if read is None else read(reply).answer
+        for value in _objects(text):
+            if criteria & value.keys():
+                try:
+                    return Extraction(json_values.written(rubrics.scores(rubric, value)), "scores in a JSON object")
+                except ValueError as error:
+                    return Extraction("", f"none: the judgement {error}")
+        return Extraction("", "none: no JSON object with scores")
+
+    def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
+        return rubrics.shares(rubric, json.loads(answer))
+
+    def own(row: DatasetRow) -> Any:
+        return rubric.version
+
+    first, *others = rubrics.names(rubric)
+    return Scorer(
+        "judgement",
+        f"judgement-1 {rubrics.digest(rubric)[:16]}",
+        (mean(first, first), *(beside(mean(name, name)) for name in others)),
+        (first, *others),
+        str,
+        found,
+        judge,
+        own=own,
+        counts_unread=False,
+    )
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """JSON objects in a text, the last one first, each before the objects that are its values."""
+    starts = [place for place, character in enumerate(text) if character == "{"]
+    whole: list[dict[str, Any]] = []
+    after = 0
+    for start in starts[-_MOST_OBJECTS:]:
+        if start >= after:
+            with suppress(ValueError, RecursionError):
+                value, after = _DECODER.raw_decode(text, start)
+                whole.append(value)
+    for value in reversed(whole):
+        yield value
+        yield from (inner for inner in value.values() if isinstance(inner, dict))

@@ -1,0 +1,1 @@
+"""Judging stored answers: the rows that ask a judge, and what came of them."""

@@ -1,0 +1,223 @@
+"""Rubrics: what answers are judged by, and what their scores count. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from google.protobuf import json_format
+
+from services import json_values
+from services.words import refusals
+from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
+
+COMPOSITE = "composite"
+"""The weighted mean of a rubric's criteria, each as a share of its scale."""
+MOST_CRITERIA, MOST_CHOICES, MOST_EXAMPLES = 12, 20, 20
+MOST_BYTES = 12 * 1024
+"""Of a rubric as JSON. It travels with every unit of a job."""
+_VERSION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_INSTRUCTIONS, _TEXT, _CHOICE = 8 * 1024, 4 * 1024, 80
+_SCALE, _WEIGHT = 100, 1000.0
+_LISTED = 20
+"""The most scores that a schema lists. Not every provider takes the bounds of a number."""
+
+
+def parse(text: str) -> Rubric:
+    """A rubric from its JSON. Raises ValueError, with a clause that continues after "The rubric"."""
+    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
+        raise ValueError(f"has more than {MOST_BYTES:,} bytes; shorten its texts")
+    value = json_values.parsed(text)
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON object")
+    return of_value(value)
+
+
+def of_value(value: Mapping[str, Any]) -> Rubric:
+    """A rubric from an object with the names of `touchstone.v1.Rubric`. Raises ValueError, as `parse`."""
+    rubric = Rubric()
+    try:
+        json_format.ParseDict(dict(value), rubric)
+    except (json_format.ParseError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"has another form than docs/judges.md says: {error}"[:300]) from error
+    _check(rubric)
+    return rubric
+
+
+def written(rubric: Rubric) -> str:
+    """Its JSON, the same for equal ones."""
+    fields = json_format.MessageToDict(rubric, preserving_proto_field_name=True)
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def digest(rubric: Rubric) -> str:
+    """SHA-256 of what is written: scores under different digests are not compared."""
+    return sha256(written(rubric).encode()).hexdigest()
+
+
+def names(rubric: Rubric) -> list[str]:
+    """The names of its metrics. The first one is the score: the composite, or the only criterion."""
+    found = [criterion.name for criterion in rubric.criteria]
+    return found if len(found) == 1 else [COMPOSITE, *found]
+
+
+def scores(rubric: Rubric, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The score of each criterion, in their order: a whole number of the scale, or a choice's name. Other names are
+    left out. Raises ValueError, with a clause that continues after what gives them, for the first missing or invalid
+    one."""
+    found: dict[str, Any] = {}
+    for criterion in rubric.criteria:
+        if criterion.name not in given:
+            raise ValueError(f"has no score for {criterion.name}")
+        found[criterion.name] = _score(criterion, given[criterion.name])
+    return found
+
+
+def shares(rubric: Rubric, given: Mapping[str, Any]) -> dict[str, float]:
+    """What `scores` count, from 0 to 1: of a scale the share between its ends, of a choice its value. With the
+    composite where there are several criteria."""
+    found = {criterion.name: share(criterion, given[criterion.name]) for criterion in rubric.criteria}
+    if len(found) == 1:
+        return found
+    weights = [criterion.weight for criterion in rubric.criteria]
+    if not any(weights):
+        weights = [1.0] * len(weights)
+    weighted = (weight * found[criterion.name] for weight, criterion in zip(weights, rubric.criteria, strict=True))
+    return {COMPOSITE: math.fsum(weighted) / math.fsum(weights), **found}
+
+
+def share(criterion: RubricCriterion, score: Any) -> float:
+    """What one score of `scores` counts, from 0 to 1."""
+    if criterion.choices:
+        return next(choice.value for choice in criterion.choices if choice.name == score)
+    return (int(score) - criterion.lowest) / (criterion.highest - criterion.lowest)
+
+
+def on_scale(criterion: RubricCriterion, share: float) -> float:
+    """The number of the scale of a share, or of a mean of shares; the share itself without a scale."""
+    if criterion.choices:
+        return share
+    return criterion.lowest + share * (criterion.highest - criterion.lowest)
+
+
+def schema(rubric: Rubric) -> dict[str, Any]:
+    """The JSON Schema of a judgement: a reason, then each score."""
+    properties: dict[str, Any] = {"reason": {"type": "string"}}
+    for criterion in rubric.criteria:
+        if criterion.choices:
+            properties[criterion.name] = {"type": "string", "enum": [choice.name for choice in criterion.choices]}
+        elif criterion.highest - criterion.lowest < _LISTED:
+            allowed = list(range(criterion.lowest, criterion.highest + 1))
+            properties[criterion.name] = {"type": "integer", "enum": allowed}
+        else:
+            properties[criterion.name] = {
+                "type": "integer",
+                "minimum": criterion.lowest,
+                "maximum": criterion.highest,
+            }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def allowed(criterion: RubricCriterion) -> str:
+    """ "a whole number from 1 to 5", "one of: correct, wrong"."""
+    if criterion.choices:
+        return f"one of: {', '.join(choice.name for choice in criterion.choices)}"
+    return f"a whole number from {criterion.lowest} to {criterion.highest}"
+
+
+def _score(criterion: RubricCriterion, value: Any) -> Any:
+    if criterion.choices:
+        if value not in [choice.name for choice in criterion.choices]:
+            raise ValueError(f"gives {criterion.name} the score {_shown(value)}; it must be {allowed(criterion)}")
+        return value
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not criterion.lowest <= value <= criterion.highest or value != int(value):
+        raise ValueError(f"gives {criterion.name} the score {_shown(value)}; it must be {allowed(criterion)}")
+    return int(value)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _check(rubric: Rubric) -> None:
+    if not _VERSION.fullmatch(rubric.version):
+        raise ValueError('needs a version such as "tip-v1": 1 to 64 letters, digits, _, . and -')
+    _check_text(rubric.instructions, _INSTRUCTIONS, "instructions")
+    if not 1 <= len(rubric.criteria) <= MOST_CRITERIA:
+        raise ValueError(f"needs between 1 and {MOST_CRITERIA} criteria; it has {len(rubric.criteria)}")
+    known: set[str] = set()
+    for criterion in rubric.criteria:
+        name = criterion.name
+        if not _NAME.fullmatch(name) or name in (COMPOSITE, "reason"):
+            raise ValueError(
+                f"has a criterion {_shown(name)}; a name has 1 to 40 lower-case letters, digits and _, begins with a "
+                f"letter, and is not {COMPOSITE} or reason"
+            )
+        if name in known:
+            raise ValueError(f"has two criteria {name}; give each its own name")
+        known.add(name)
+        _check_criterion(criterion)
+
+
+def _check_criterion(criterion: RubricCriterion) -> None:
+    name = criterion.name
+    _check_text(criterion.description, _TEXT, f"the description of {name}")
+    if not 0 <= criterion.weight <= _WEIGHT:
+        raise ValueError(f"gives {name} a weight of {criterion.weight:g}; it must be between 0 and {_WEIGHT:,.0f}")
+    if criterion.choices:
+        _check_choices(criterion)
+    elif not -_SCALE <= criterion.lowest < criterion.highest <= _SCALE:
+        raise ValueError(
+            f"gives {name} a scale from {criterion.lowest} to {criterion.highest}; lowest must be below highest, both "
+            f"between -{_SCALE} and {_SCALE}. Or give it choices"
+        )
+    if len(criterion.examples) > MOST_EXAMPLES:
+        raise ValueError(f"has {len(criterion.examples)} examples of {name}; at most {MOST_EXAMPLES} are allowed")
+    for example in criterion.examples:
+        _check_text(example.answer, _TEXT, f"an example of {name}")
+        _check_text(example.why, _TEXT, f"an example of {name}")
+        given: Any = example.score
+        if not criterion.choices:
+            if not re.fullmatch(r"-?[0-9]{1,3}", example.score):
+                raise ValueError(
+                    f"has an example of {name} with the score {_shown(example.score)}; it must be {allowed(criterion)}"
+                )
+            given = int(example.score)
+        try:
+            _score(criterion, given)
+        except ValueError as error:
+            raise ValueError(f"has an example that {error}") from error
+
+
+def _check_choices(criterion: RubricCriterion) -> None:
+    name, choices = criterion.name, criterion.choices
+    if criterion.lowest or criterion.highest:
+        raise ValueError(f"gives {name} a scale and choices; give it one of them")
+    if not 2 <= len(choices) <= MOST_CHOICES:
+        raise ValueError(f"gives {name} {refusals.counted(len(choices), 'choice')}; it needs 2 to {MOST_CHOICES}")
+    if len({choice.name for choice in choices}) < len(choices):
+        raise ValueError(f"gives {name} two choices of one name")
+    for choice in choices:
+        if not 1 <= len(choice.name) <= _CHOICE or not choice.name.isprintable():
+            raise ValueError(f"gives {name} a choice without a name of 1 to {_CHOICE} printable characters")
+        if not 0 <= choice.value <= 1:
+            raise ValueError(f"values {_shown(choice.name)} of {name} at {choice.value:g}; it must be from 0 to 1")
+
+
+def _check_text(text: str, most: int, what: str) -> None:
+    if len(text.encode("utf-8", "replace")) > most:
+        raise ValueError(f"has more than {most:,} bytes in {what}; shorten it")
+    if "\0" in text:
+        raise ValueError(f"has a NUL character in {what}; remove it")
