@@ -13,12 +13,14 @@ from services.results.imports import reads as imported
 from services.results.intake import writes
 from services.results.intake.feeds import Feed
 from services.results.items import reads as item_reads
+from services.results.judging.preparing import Judgings
 from services.results.runs import job_reads
 from services.results.scores.job_result import compute
 from services.results.storage import stored_responses
 from services.results.storage.database import Database
 from services.results.visibility import EVERYTHING, OPEN, OWN, Visibility
 from touchstone.v1 import job_pb2, results_internal_service_pb2_grpc
+from touchstone.v1 import results_internal_service_pb2 as internal
 from touchstone.v1 import results_service_pb2 as pb
 
 _SEAL_WAIT_S = 10.0
@@ -29,7 +31,8 @@ _SEAL_WORK_S = 1.0
 class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalServiceServicer):
     """Raises ForbiddenError for callers that are neither services nor admins. `reads` is the setting."""
 
-    def __init__(self, database: Database, results: Feed, usage: Feed, reads: str = OPEN) -> None:
+    def __init__(self, database: Database, results: Feed, usage: Feed, judgings: Judgings, reads: str = OPEN) -> None:
+        self._judgings = judgings
         self._database = database
         self._results = results
         self._usage = usage
@@ -80,6 +83,12 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
         rpc.require_admin()
         await self._reached(request.usage_sequence, context, self._usage)
         return await self._database.read(lambda c: recorded.admitted(c, request.call_id))
+
+    async def PrepareJudging(
+        self, request: internal.PrepareJudgingRequest, context: Any
+    ) -> internal.PrepareJudgingResponse:
+        rpc.require_admin()
+        return internal.PrepareJudgingResponse(dataset=await self._judgings.prepare(request.judging))
 
     async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:
         left = context.time_remaining()

@@ -24,6 +24,7 @@ from services.results.intake import feeds, kept_stream, resealing, writes
 from services.results.intake.feeds import Feed
 from services.results.intake.ordered_stream import OrderedStream
 from services.results.internal_servicer import ResultsInternalServicer
+from services.results.judging.preparing import Judgings
 from services.results.read_queue import Questions
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
@@ -130,11 +131,12 @@ async def _serve(
     backups = Backups(connection, database, settings.backups.absolute())
     said = kept_stream.KeptStream(connection, database)
     questions = Questions(database)
-    internal = ResultsInternalServicer(database, items, usage, settings.reads)
     store = bus.Datasets(connection, settings.datasets_max_bytes)
     lookup = connection.token if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     datasets = DatasetParts(connection, store, database, settings.uploads, questions, settings.reads, room)
+    judgings = Judgings(database, datasets.uploads, room)
+    internal = ResultsInternalServicer(database, items, usage, judgings, settings.reads)
     recorded_runs = RecordedRuns(connection, database, usage, events, datasets.uploads, room)
     servicer = ResultsServicer(
         database,

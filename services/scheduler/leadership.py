@@ -24,6 +24,7 @@ from services.scheduler.nats.lease import Lease
 from services.scheduler.nats.streams import WorkStream, tail_results
 from services.scheduler.ports import Results
 from services.scheduler.requests.job_requests import Desk
+from services.scheduler.requests.judges import Judges
 from services.scheduler.requests.paging import log_set_aside
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.schedules import Timetable
@@ -173,6 +174,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             async with asyncio.TaskGroup() as running:
                 running.create_task(scheduler.run())
                 running.create_task(timetable.run())
+                running.create_task(Judges(registry, desk).run())
                 running.create_task(reconcile(registry, process.results))
                 running.create_task(tell_again(registry, process.results, relayed))
 

@@ -126,6 +126,10 @@ class Results(Protocol):
         """The model whose answers an import holds, and its tasks. Raises NotFoundError."""
         ...
 
+    async def prepare_judging(self, judging: job_pb2.Judging) -> dataset_pb2.Dataset:
+        """The rows that ask to judge a completed job's answers. Raises NotFoundError, ConflictError."""
+        ...
+
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         """What a job has measured so far. Raises NotFoundError."""
         ...

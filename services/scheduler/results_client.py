@@ -15,8 +15,10 @@ from services.errors import DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler.jobs.job import Job
 from services.words.jobs import LIVE
 from touchstone.v1 import (
+    dataset_pb2,
     job_pb2,
     metric_pb2,
+    results_internal_service_pb2,
     results_internal_service_pb2_grpc,
     results_service_pb2,
     results_service_pb2_grpc,
@@ -24,6 +26,7 @@ from touchstone.v1 import (
 
 _SEAL_S = 30.0
 _ASK_S = 10.0
+_PREPARE_S = 120.0
 _PAGE = 200
 
 
@@ -77,6 +80,14 @@ class ResultsClient:
             return await self._internal.GetImport(request, timeout=_ASK_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
+
+    async def prepare_judging(self, judging: job_pb2.Judging) -> dataset_pb2.Dataset:
+        request = results_internal_service_pb2.PrepareJudgingRequest(judging=judging)
+        try:
+            answer = await self._internal.PrepareJudging(request, timeout=_PREPARE_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+        return answer.dataset
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         request = results_service_pb2.GetJobResultRequest(job_id=job_id)

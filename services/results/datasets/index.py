@@ -91,6 +91,7 @@ _WHERE = """
     AND ($project_id = 0 OR project_id = $project_id)
     AND ($query = '' OR contains(lower(name), lower($query)))
     AND (NOT $files OR is_file)
+    AND judged_job = ''
 """
 
 
@@ -103,7 +104,7 @@ def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: date
     if known is None:
         connection.execute(
             "INSERT INTO datasets VALUES ($id, $name, $file_path, $count, $uploaded_at, $now, $owner, $project_id, "
-            "$digest, $is_file, $dataset, NULL)",
+            "$digest, $is_file, $dataset, NULL, $judged_job)",
             where
             | {
                 "name": dataset.name,
@@ -116,6 +117,7 @@ def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: date
                 "digest": dataset.digest,
                 "is_file": dataset.is_file,
                 "dataset": dataset.SerializeToString(),
+                "judged_job": dataset.judging.job_id,
             },
         )
         note(connection, manifest, now)

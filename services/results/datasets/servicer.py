@@ -65,6 +65,7 @@ def _checked(asked: dataset_pb2.DatasetOptions, name: str, caller: Identity) -> 
         raise InvalidRequestError(refusals.at_least("project_id", 0, zero="no project"), "project_id")
     found = dataset_pb2.DatasetOptions()
     found.CopyFrom(asked)
+    found.ClearField("judging")
     found.name = _name(name)
     found.owner = _owner(asked, caller)
     return found

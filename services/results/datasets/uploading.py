@@ -280,6 +280,8 @@ def _complete(
     dataset.name, dataset.owner, dataset.project_id = asked.name, asked.owner, asked.project_id
     dataset.template, dataset.is_file = asked.template, asked.is_file
     dataset.scoring.CopyFrom(asked.scoring)
+    if asked.HasField("judging"):
+        dataset.judging.CopyFrom(asked.judging)
     if source is not None:
         dataset.source.CopyFrom(source)
     now = Timestamp()

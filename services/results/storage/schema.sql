@@ -569,3 +569,8 @@ CREATE TABLE deleted_jobs (
     deleted_by VARCHAR NOT NULL,
     deleted_at TIMESTAMP NOT NULL
 );
+
+-- migration 18: rows that ask to judge a job's answers
+
+-- The job whose answers they are; '' for other datasets. Lists leave such datasets out.
+ALTER TABLE datasets ADD COLUMN judged_job VARCHAR DEFAULT '';

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from services import further_fields
 from services.bus import IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError, NotFoundError, UnsupportedError
-from services.scheduler.admission import dataset_rules
+from services.scheduler.admission import dataset_rules, judging_rules
 from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.settings import Limits
@@ -22,7 +23,7 @@ from services.words.sampling import PARAMETERS, further_problem
 from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2, suite_pb2
 
 _BATCH_KINDS = ("openai", "gemini")
-_MOST_SPEC_BYTES = 16 * 1024
+_MOST_SPEC_BYTES = 40 * 1024
 """Without labels. The spec travels with every unit and every audit event; a NATS message holds 1 MB."""
 _STATE = endpoint_pb2.Endpoint.State
 _OPEN_TASK = re.compile(r"[a-zA-Z0-9_.-]{1,100}")
@@ -82,7 +83,10 @@ def validate(
         _check_import(full)
     # For a job without calls, the endpoint may be gone: the answers exist whatever it can do now.
     if not calls_nobody(full):
+        _ask_for_judgement(full, fleet, now)
         _check_endpoint(full, fleet, now)
+    for place, judge in enumerate(full.judges):
+        _check_judge(judge, f"spec.judges[{place}]", fleet, now)
     if work == "suite":
         _check_suite(full, fleet, now)
     budget.check_form(full, dataset)
@@ -226,6 +230,25 @@ def _check_endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
         budget.check_prices(spec, model)
     if spec.reuse.any_job and model.model and not takes_stored(spec.reuse, model.digest):
         raise InvalidRequestError(refusals.weights_unknown(spec.endpoint, spec.model), "spec.reuse.any_job")
+
+
+def _ask_for_judgement(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
+    # An unknown endpoint is refused with all that is asked of it.
+    with suppress(NotFoundError):
+        if spec.HasField("judging"):
+            judging_rules.ask_for_form(spec, fleet.endpoint(spec.endpoint, now).kind)
+
+
+def _check_judge(judge: job_pb2.Judge, path: str, fleet: Fleet, now: float) -> None:
+    """Refuses a judge whose job would be refused, before anything is judged."""
+    asked = job_pb2.JobSpec(endpoint=judge.endpoint, model=judge.model, sampling=judge.sampling)
+    try:
+        _check_model(asked)
+        _check_declared(asked)
+        _write_further_fields(asked)
+        _check_endpoint(asked, fleet, now)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(error.message, f"{path}.{error.field.removeprefix('spec.')}") from error
 
 
 def _check_reachable(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> None:

@@ -309,6 +309,7 @@ def _shorten(spec: job_pb2.JobSpec) -> None:
     """Removes what evaluators do not need: it travels with every unit, and URLs may hold a secret."""
     spec.ClearField("webhook_url")
     spec.ClearField("labels")
+    spec.ClearField("judges")
 
 
 def _active(job: Job, capacity: Capacity, ahead: int, now: float) -> queue.Active:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from services.errors import (
     ConflictError,
-    DeadlineError,
     InvalidRequestError,
     LimitReachedError,
     NotFoundError,
@@ -19,32 +17,25 @@ from services.errors import (
     UnsupportedError,
 )
 from services.rpc import Identity, check_request_id
-from services.scheduler.admission import dataset_rules
+from services.scheduler.admission import dataset_rules, judging_rules
 from services.scheduler.admission.validation import require_project, usual_priority, validate
 from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, Job, new_job_id, seconds, stamp
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
+from services.scheduler.requests.spec_context import Context, Contexts
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.webhooks.address import AddressRule
 from services.words import refusals
 from services.words.enums import PRIORITIES
-from services.words.jobs import MOST_AT_ONCE, calls_nobody, is_import, state_name
-from touchstone.v1 import dataset_pb2, job_pb2, queue_pb2
+from services.words.jobs import MOST_AT_ONCE, calls_nobody, state_name
+from touchstone.v1 import job_pb2, queue_pb2
 
 _WATCH_INTERVAL_S = 0.25
 _FORGETTING_LOOKS, _FORGETTING_S = 40, 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """What a spec refers to: the job whose answers it takes, and its dataset if that exists."""
-
-    source: job_pb2.Job | None
-    dataset: dataset_pb2.Dataset | None
-
-
-_Asked = tuple[job_pb2.JobSpec, _Context]
+_Asked = tuple[job_pb2.JobSpec, Context]
 
 
 class Desk:
@@ -55,6 +46,7 @@ class Desk:
     ) -> None:
         self._registry, self._results = registry, results
         self._reads, self._urls = reads or Reads(), urls or AddressRule()
+        self._contexts = Contexts(registry, results, self._reads)
 
     async def create(self, caller: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         """Queues a job. The same request id returns the same job.
@@ -78,16 +70,18 @@ class Desk:
         asked: list[_Asked] = []
         for spec in specs:
             with _told(spec, len(specs)):
-                one = self._asked(caller, spec)
-                asked.append((one, await self._context(caller, one)))
+                one = await self._contexts.with_rows(caller, self._asked(caller, spec))
+                asked.append((one, await self._contexts.of(caller, one)))
         return await self._registry.finish_anyway(self._create(caller, request_id, asked))
 
     async def check(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
         """The spec of jobs that will be created on a schedule. Raises as `create`, except for a full queue."""
         scheduled = self._asked(caller, spec)
+        if scheduled.HasField("judging"):
+            raise InvalidRequestError("A schedule cannot judge one job again and again. Set judges.", "spec.judging")
         scheduled.priority = scheduled.priority or job_pb2.PRIORITY_LOW
         _require_priority(caller, scheduled, job_pb2.PRIORITY_LOW)
-        full = self._full(scheduled, await self._context(caller, scheduled))
+        full = self._full(scheduled, await self._contexts.of(caller, scheduled))
         if full.HasField("dataset"):
             # Its jobs use the dataset's present scoring, and its list shows the dataset's name.
             scheduled.dataset.CopyFrom(full.dataset)
@@ -95,24 +89,18 @@ class Desk:
 
     async def create_scheduled(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         """As `create`, for a spec that `check` has given. No user can choose a `request_id` with spaces."""
-        context = await self._context(owner, spec)
+        context = await self._contexts.of(owner, spec)
         (job,) = await self._registry.finish_anyway(self._create(owner, request_id, [(spec, context)]))
         return job
 
-    async def _context(self, caller: Identity, spec: job_pb2.JobSpec) -> _Context:
-        """Requests that are made before taking the lock, as they may take long."""
-        there = await self._dataset(spec)
-        dataset = there if there is not None and self._reads.sees(caller, there.owner) else None
-        return _Context(await self._source(caller, spec), dataset)
+    async def create_judge(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
+        """As `create`, for a judge of a completed job. No user can choose a `request_id` with spaces."""
+        asked = await self._contexts.with_rows(owner, self._asked(owner, spec))
+        context = await self._contexts.of(owner, asked)
+        (job,) = await self._registry.finish_anyway(self._create(owner, request_id, [(asked, context)]))
+        return job
 
-    async def _dataset(self, spec: job_pb2.JobSpec) -> dataset_pb2.Dataset | None:
-        """None also for a suite's job."""
-        if spec.WhichOneof("work") != "dataset":
-            return None
-        manifest = await self._registry.datasets.get_manifest(spec.dataset.dataset_id)
-        return manifest.dataset if manifest is not None and not manifest.deleting else None
-
-    def _full(self, spec: job_pb2.JobSpec, context: _Context) -> job_pb2.JobSpec:
+    def _full(self, spec: job_pb2.JobSpec, context: Context) -> job_pb2.JobSpec:
         registry, source = self._registry, context.source
         if source is not None and spec.WhichOneof("work") == "dataset" and context.dataset is None:
             raise NotFoundError(dataset_rules.deleted(spec.dataset, source.job_id))
@@ -130,39 +118,9 @@ class Desk:
             self._urls.check_url(asked.webhook_url, "spec.webhook_url")
         # Here, where the loop runs between the jobs of one request, instead of under the lock.
         dataset_rules.check_form(asked.dataset)
+        judging_rules.check_form(asked)
         _require_priority(caller, asked, usual_priority(asked))
         return asked
-
-    async def _source(self, caller: Identity, spec: job_pb2.JobSpec) -> job_pb2.Job | None:
-        """The job whose answers are taken."""
-        job_id = spec.reuse.job_id
-        if is_import(spec):
-            await self._check_import(caller, spec)
-        if not job_id:
-            return None
-        source = await self._any_age(job_id)
-        self._reads.check(caller, source)
-        # While the results service is silent, the job may be queued: its answers are checked again when it runs.
-        with suppress(UnavailableError, DeadlineError):
-            result = await self._results.result(job_id)
-            reuse.check_mark(job_id, result)
-            reuse.check_kept(job_id, result.texts_dropped)
-            reuse.check_rerun(spec.reuse, source, result)
-        return source
-
-    async def _check_import(self, caller: Identity, spec: job_pb2.JobSpec) -> None:
-        """Raises NotFoundError also for an import that the caller may not see."""
-        reuse.check_form(spec.reuse)
-        found = await self._results.imported(spec.reuse.import_id)
-        if not self._reads.sees(caller, found.owner):
-            raise NotFoundError(refusals.not_found("Import", spec.reuse.import_id))
-        reuse.check_import(spec, found)
-
-    async def _any_age(self, job_id: str) -> job_pb2.Job:
-        """Raises NotFoundError."""
-        if self._known(job_id):
-            return self._registry.view(self._registry.find(job_id))
-        return await self._results.job(job_id)
 
     async def _create(self, caller: Identity, request_id: str, asked: Sequence[_Asked]) -> list[job_pb2.Job]:
         registry = self._registry
@@ -231,7 +189,7 @@ class Desk:
 
     async def require_visible(self, caller: Identity, job_id: str) -> None:
         """Raises NotFoundError for a job of any age that does not exist or that the caller may not see."""
-        self._reads.check(caller, await self._any_age(job_id))
+        self._reads.check(caller, await self._contexts.any_age(job_id))
 
     def get(self, job_id: str) -> job_pb2.Job:
         return self._registry.view(self._registry.find(job_id))
@@ -329,7 +287,7 @@ class Desk:
         job = self._present(job_id, old)
         if job.can_retry and job.message.spec.WhichOneof("work") == "dataset":
             self._require_owner(caller, job)
-            if await self._dataset(job.message.spec) is None:
+            if await self._contexts.dataset(job.message.spec) is None:
                 raise ConflictError(dataset_rules.deleted(job.message.spec.dataset, job_id))
         return await self._registry.finish_anyway(self._retry(caller, job_id, old))
 

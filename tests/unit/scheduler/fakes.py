@@ -27,6 +27,7 @@ from touchstone.v1 import (
     metric_pb2,
     results_service_pb2,
     schedule_pb2,
+    scoring_pb2,
     suite_pb2,
     token_pb2,
     unit_pb2,
@@ -183,6 +184,7 @@ class FakeResults:
         """Jobs that the scheduler has forgotten."""
         self.results: dict[str, metric_pb2.JobResult] = {}
         self.imports: dict[str, results_service_pb2.GetImportResponse] = {}
+        self.prepared: list[job_pb2.Judging] = []
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
         if self.down:
@@ -206,6 +208,15 @@ class FakeResults:
         if import_id not in self.imports:
             raise NotFoundError(f"Import {import_id} not found")
         return self.imports[import_id]
+
+    async def prepare_judging(self, judging: job_pb2.Judging) -> dataset_pb2.Dataset:
+        if self.down:
+            raise UnavailableError("results is down")
+        made = job_pb2.Judging(job_id=judging.job_id, rubric=judging.rubric, repeats=max(1, judging.repeats), attempt=1)
+        scoring = scoring_pb2.Scoring(scorer="judgement", rubric=judging.rubric)
+        dataset = dataset_pb2.Dataset(dataset_id=DATASET, name="rows", rows=100, scoring=scoring, judging=made)
+        self.prepared.append(made)
+        return dataset
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         if self.down:

@@ -99,7 +99,7 @@ class Dataset(_message.Message):
     def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., rows_with_last_assistant: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reading: _Optional[str] = ..., judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ...) -> None: ...
 
 class DatasetOptions(_message.Message):
-    __slots__ = ("name", "format", "template", "scoring", "project_id", "custom_id_field", "is_file", "owner", "last_assistant", "sheet")
+    __slots__ = ("name", "format", "template", "scoring", "project_id", "custom_id_field", "is_file", "owner", "last_assistant", "sheet", "judging")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +110,7 @@ class DatasetOptions(_message.Message):
     OWNER_FIELD_NUMBER: _ClassVar[int]
     LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
     SHEET_FIELD_NUMBER: _ClassVar[int]
+    JUDGING_FIELD_NUMBER: _ClassVar[int]
     name: str
     format: Dataset.Format
     template: str
@@ -120,7 +121,8 @@ class DatasetOptions(_message.Message):
     owner: str
     last_assistant: _job_pb2.LastAssistant
     sheet: str
-    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., template: _Optional[str] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., project_id: _Optional[int] = ..., custom_id_field: _Optional[str] = ..., is_file: _Optional[bool] = ..., owner: _Optional[str] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., sheet: _Optional[str] = ...) -> None: ...
+    judging: _job_pb2.Judging
+    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., template: _Optional[str] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., project_id: _Optional[int] = ..., custom_id_field: _Optional[str] = ..., is_file: _Optional[bool] = ..., owner: _Optional[str] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., sheet: _Optional[str] = ..., judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ...) -> None: ...
 
 class DatasetRow(_message.Message):
     __slots__ = ("custom_id", "messages", "sampling", "stop", "reference", "metadata", "has_parts")

@@ -1,0 +1,75 @@
+"""Starts the judges of completed jobs.
+
+Each judge's job is created by a request whose id names the judged attempt, so that it is created once, whatever
+crashes: a finished job is looked at again until its judges have started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from services.bus import heed_cancel, of_job
+from services.errors import BusyError, DeadlineError, LimitReachedError, TouchstoneError, UnavailableError
+from services.rpc import Identity
+from services.scheduler.admission import judging_rules
+from services.scheduler.jobs.job import Job
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.ports import LeadershipLostError
+from services.scheduler.requests.job_requests import Desk
+from touchstone.v1 import job_pb2, token_pb2
+
+log = logging.getLogger(__name__)
+
+_LOOK_S, _RETRY_S = 0.5, 5.0
+_PASSING = (BusyError, DeadlineError, LimitReachedError, UnavailableError)
+
+
+class Judges:
+    """The judges of one registry's jobs."""
+
+    def __init__(self, registry: JobRegistry, desk: Desk) -> None:
+        self._registry, self._desk = registry, desk
+        self._settled: set[tuple[str, int, int]] = set()
+        """Job, attempt and place of judges that have started, or cannot."""
+        self._told: set[tuple[str, int, int]] = set()
+
+    async def run(self) -> None:
+        """Runs until cancelled. Raises LeadershipLostError."""
+        while True:
+            heed_cancel()
+            waits = False
+            for job in list(self._registry.jobs.values()):
+                if job.message.spec.judges and job.state == job_pb2.Job.STATE_COMPLETED:
+                    waits |= not await self._start_all(job)
+            await asyncio.sleep(_RETRY_S if waits else _LOOK_S)
+
+    async def _start_all(self, job: Job) -> bool:
+        """Whether all have started, or cannot."""
+        done = True
+        for place, judge in enumerate(job.message.spec.judges):
+            key = (job.id, job.message.attempt, place)
+            if key not in self._settled:
+                done &= await self._start(job, judge, key)
+        return done
+
+    async def _start(self, job: Job, judge: job_pb2.Judge, key: tuple[str, int, int]) -> bool:
+        owner = Identity(job.message.owner, token_pb2.ROLE_USER)
+        # No user can choose a request id with spaces.
+        request_id = f"judge {job.id} {job.message.attempt} {key[2]}"
+        named = f"judge {judge.model} of {judge.endpoint}"
+        try:
+            made = await self._desk.create_judge(owner, request_id, judging_rules.as_job(judge, job.message))
+        except LeadershipLostError:
+            raise
+        except _PASSING as error:
+            if key not in self._told:
+                self._told.add(key)
+                log.warning("job %s: %s waits: %s", job.id, named, error.message, extra=of_job(job.id))
+            return False
+        except TouchstoneError as error:
+            log.warning("job %s: %s cannot start: %s", job.id, named, error.message, extra=of_job(job.id))
+        else:
+            log.info("job %s: %s judges in job %s", job.id, named, made.job_id, extra=of_job(job.id))
+        self._settled.add(key)
+        return True

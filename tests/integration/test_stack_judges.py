@@ -1,0 +1,171 @@
+"""A judge's way through every process: it starts once the judged job has completed, judges each answer once, and its
+failures move no score."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from services.words import rubrics
+from tests.servers.openai_server import OpenAIServer
+from tests.servers.stub import Behaviour
+from tests.stack import Endpoint, Stack, running, until
+from tests.stub_thread import stub_thread
+from tests.unit.words.test_rubrics import TIPS
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, dataset_service_pb2_grpc, job_pb2, scheduler_service_pb2
+
+pytestmark = pytest.mark.stack
+
+ROWS, FAILING = 240, 10
+RUBRIC = json.dumps(TIPS)
+_ANSWER = re.compile(r"<answer-[0-9a-f]{12}>\ntip (\d+)\n</answer-")
+_asked: Counter[int] = Counter()
+"""How often the judge was asked about the answer to each row."""
+
+
+def _scores(number: int) -> dict[str, int]:
+    return {"relevance": 1 + number % 5, "actionability": 1 + number % 3, "tone": 5}
+
+
+def _candidate(prompt: str) -> str:
+    return f"tip {prompt.rsplit(' ', 1)[1]}"
+
+
+def _judge(prompt: str) -> str:
+    found = _ANSWER.search(prompt)
+    assert found is not None, prompt
+    number = int(found[1])
+    _asked[number] += 1
+    return "I would rather not." if number % FAILING == 0 else json.dumps({"reason": "fine", **_scores(number)})
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    with stub_thread() as stubs:
+        candidates = stubs.start(OpenAIServer(Behaviour(models=("small",), answer=_candidate)))
+        judges = stubs.start(OpenAIServer(Behaviour(models=("judge",), answer=_judge, latency_s=0.1)))
+        endpoints: list[Endpoint] = [
+            {"name": "local", "kind": "openai", "base_url": candidates.url, "concurrency": 8},
+            {"name": "judges", "kind": "openai", "base_url": judges.url, "concurrency": 8},
+        ]
+        with running(Stack(tmp_path_factory.mktemp("judges"), endpoints), request) as started:
+            started.know_models("local", "judges")
+            yield started
+
+
+def _judge_of(stack: Stack, job_id: str) -> job_pb2.Job:
+    """The job that judges this one, once there is one."""
+    found: list[job_pb2.Job] = []
+
+    def started() -> bool:
+        listed = stack.scheduler.ListJobs(scheduler_service_pb2.ListJobsRequest(), timeout=10).jobs
+        found[:] = [job for job in listed if job.spec.judging.job_id == job_id]
+        return bool(found)
+
+    until(started, 30)
+    assert len(found) == 1
+    return found[0]
+
+
+def _upload(stack: Stack) -> str:
+    stub = dataset_service_pb2_grpc.DatasetServiceStub(stack.channel(stack.results_port))
+    data = "\n".join(json.dumps({"custom_id": f"r{n}", "prompt": f"A tip for {n}"}) for n in range(ROWS)).encode()
+    options = dataset_pb2.DatasetOptions(name="tips.jsonl")
+    requests = iter([dataset_service_pb2.UploadDatasetRequest(options=options, data=data)])
+    return str(stub.UploadDataset(requests, timeout=30).dataset.dataset_id)
+
+
+def _run(stack: Stack, **more: object) -> str:
+    spec = job_pb2.JobSpec(**{"endpoint": "local", "model": "small", **more})  # type: ignore[arg-type]
+    return str(stack.scheduler.CreateJob(scheduler_service_pb2.CreateJobRequest(spec=spec), timeout=20).job.job_id)
+
+
+def test_a_judge_judges_each_answer_once_whatever_is_killed(stack: Stack) -> None:
+    _asked.clear()
+    judge = job_pb2.Judge(endpoint="judges", model="judge", rubric=RUBRIC)
+    work = job_pb2.DatasetWork(dataset_id=_upload(stack))
+    job_id = _run(stack, dataset=work, judges=[judge])
+    stack.wait(job_id)
+    judging = _judge_of(stack, job_id)
+    assert not _asked or sum(_asked.values()) < ROWS
+    until(lambda: sum(_asked.values()) > ROWS // 4, 60)
+    stack.kill("scheduler")
+    stack.kill("evaluator-1")
+    until(lambda: sum(_asked.values()) > ROWS // 2, 90)
+    stack.kill("results")
+    done = stack.wait(judging.job_id)
+    assert done.state == job_pb2.Job.STATE_COMPLETED, done.reason
+    assert _judge_of(stack, job_id).job_id == judging.job_id
+
+    rubric = rubrics.of_value(TIPS)
+    items = [item.result for item in stack.items(judging.job_id)]
+    assert sorted(item.custom_id for item in items) == sorted(f"rows/{n}/0" for n in range(ROWS))
+    judged = [n for n in range(ROWS) if n % FAILING]
+    for item in items:
+        number = int(item.custom_id.split("/")[1])
+        if number % FAILING:
+            assert json.loads(item.prediction) == _scores(number)
+            assert dict(item.statistics) == pytest.approx(rubrics.shares(rubric, _scores(number)))
+        else:
+            assert (item.prediction, dict(item.statistics)) == ("", {})
+    # What was in flight at a kill may be asked again, within the evaluator's concurrency; nothing else is.
+    assert set(_asked) == set(range(ROWS))
+    assert sum(_asked.values()) <= ROWS + 3 * 8
+
+    results = stack.get(f"/results/{judging.job_id}")
+    (metrics,) = [task["rows"] for task in results["performance_data"].values()]
+    for name in rubrics.names(rubric):
+        mean = sum(rubrics.shares(rubric, _scores(n))[name] for n in judged) / len(judged)
+        assert metrics[name]["mean"] == pytest.approx(mean), name
+        assert metrics[name]["n"] == len(judged)
+
+
+def test_stored_answers_are_judged_without_a_call_to_their_model(stack: Stack) -> None:
+    job_id = _run(stack, dataset=job_pb2.DatasetWork(dataset_id=_upload(stack), limit=20))
+    assert stack.wait(job_id).state == job_pb2.Job.STATE_COMPLETED
+    judging = job_pb2.Judging(job_id=job_id, rubric=RUBRIC, repeats=2)
+    made = _run(stack, judging=judging, endpoint="judges", model="judge")
+    job = stack.wait(made)
+    assert job.state == job_pb2.Job.STATE_COMPLETED, job.reason
+    assert job.spec.judging == job_pb2.Judging(job_id=job_id, repeats=2, attempt=1)
+    assert "json_schema" in job.spec.sampling.extra_json
+    judged = {item.result.custom_id for item in stack.items(made)}
+    places = {f"rows/{item.result.item}/0" for item in stack.items(job_id)}
+    assert len(places) == 20
+    assert judged == places | {f"{place}#2" for place in places}
+    # The rows are not among the datasets of users.
+    stub = dataset_service_pb2_grpc.DatasetServiceStub(stack.channel(stack.results_port))
+    listed = [
+        one.dataset_id for one in stub.ListDatasets(dataset_service_pb2.ListDatasetsRequest(), timeout=10).datasets
+    ]
+    assert listed
+    assert job.spec.dataset.dataset_id not in listed
+
+
+def test_what_cannot_be_judged_is_refused_with_a_reason(stack: Stack) -> None:
+    job_id = _run(stack, dataset=job_pb2.DatasetWork(dataset_id=_upload(stack), limit=5))
+    stack.wait(job_id)
+    made = _run(stack, judging=job_pb2.Judging(job_id=job_id, rubric=RUBRIC), endpoint="judges", model="judge")
+    stack.wait(made)
+    for judging, said in (
+        (job_pb2.Judging(job_id=job_id), "needs a rubric"),
+        (job_pb2.Judging(job_id=job_id, rubric="{}"), "needs a version"),
+        (job_pb2.Judging(job_id=job_id, rubric=RUBRIC, repeats=11), "between 1 and 10"),
+        (job_pb2.Judging(job_id=made, rubric=RUBRIC), "judges answers itself"),
+        (job_pb2.Judging(job_id="0" * 8 + "-0000-7000-8000-" + "0" * 12, rubric=RUBRIC), "not found"),
+    ):
+        with pytest.raises(grpc.RpcError, match=said):
+            _run(stack, judging=judging, endpoint="judges", model="judge")
+    work = job_pb2.DatasetWork(dataset_id=_upload(stack), limit=5)
+    for judge, said in (
+        (job_pb2.Judge(endpoint="judges", model="judge"), "needs a rubric"),
+        (job_pb2.Judge(endpoint="nowhere", model="judge", rubric=RUBRIC), "nowhere"),
+        (job_pb2.Judge(endpoint="judges", model="other", rubric=RUBRIC), "other"),
+    ):
+        with pytest.raises(grpc.RpcError, match=said):
+            _run(stack, dataset=work, judges=[judge])
