@@ -32,6 +32,7 @@ from services.results.intake.kept_stream import KeptStream
 from services.results.internal_servicer import ResultsInternalServicer
 from services.results.items import reads as item_reads
 from services.results.items.annotate import annotate, judge_row
+from services.results.judging.reads import list_judges
 from services.results.read_queue import Questions
 from services.results.runs import configurations, job_reads
 from services.results.runs.mark_run import mark_run
@@ -142,6 +143,10 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     @shared
     async def ListItems(self, request: pb.ListItemsRequest, visible: Visibility) -> pb.ListItemsResponse:
         return await self._of_job(request.job_id, lambda c: item_reads.list_items(c, request, visible))
+
+    @shared
+    async def ListJudges(self, request: pb.ListJudgesRequest, visible: Visibility) -> pb.ListJudgesResponse:
+        return await self._of_job(request.job_id, lambda c: list_judges(c, request, visible))
 
     @shared
     async def GetItem(self, request: pb.GetItemRequest, visible: Visibility) -> pb.GetItemResponse:

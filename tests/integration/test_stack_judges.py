@@ -17,7 +17,14 @@ from tests.servers.stub import Behaviour
 from tests.stack import Endpoint, Stack, running, until
 from tests.stub_thread import stub_thread
 from tests.unit.words.test_rubrics import TIPS
-from touchstone.v1 import dataset_pb2, dataset_service_pb2, dataset_service_pb2_grpc, job_pb2, scheduler_service_pb2
+from touchstone.v1 import (
+    dataset_pb2,
+    dataset_service_pb2,
+    dataset_service_pb2_grpc,
+    job_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+)
 
 pytestmark = pytest.mark.stack
 
@@ -124,6 +131,14 @@ def test_a_judge_judges_each_answer_once_whatever_is_killed(stack: Stack) -> Non
         assert metrics[name]["mean"] == pytest.approx(mean), name
         assert metrics[name]["n"] == len(judged)
 
+    told = results_service_pb2.ListJudgesRequest(job_id=job_id, task="rows", item=11)
+    (run,) = stack.results.ListJudges(told, timeout=20).judges
+    assert (run.job.job_id, rubrics.written(run.rubric)) == (judging.job_id, rubrics.written(rubric))
+    assert [metric.metric for metric in run.result.metrics] == rubrics.names(rubric)
+    assert run.result.metrics[0].mean == metrics["composite"]["mean"]
+    assert run.result.outcomes.unparsed == ROWS - len(judged)
+    assert [(one.number, json.loads(one.scores)) for one in run.judgements] == [(1, _scores(11))]
+
 
 def test_stored_answers_are_judged_without_a_call_to_their_model(stack: Stack) -> None:
     job_id = _run(stack, dataset=job_pb2.DatasetWork(dataset_id=_upload(stack), limit=20))
@@ -138,6 +153,10 @@ def test_stored_answers_are_judged_without_a_call_to_their_model(stack: Stack) -
     places = {f"rows/{item.result.item}/0" for item in stack.items(job_id)}
     assert len(places) == 20
     assert judged == places | {f"{place}#2" for place in places}
+    first = stack.items(job_id)[0].result
+    told = results_service_pb2.ListJudgesRequest(job_id=job_id, task="rows", item=first.item)
+    (run,) = stack.results.ListJudges(told, timeout=20).judges
+    assert [one.number for one in run.judgements] == [1, 2]
     # The rows are not among the datasets of users.
     stub = dataset_service_pb2_grpc.DatasetServiceStub(stack.channel(stack.results_port))
     listed = [

@@ -7,6 +7,7 @@ from touchstone.v1 import content_pb2 as _content_pb2
 from touchstone.v1 import item_result_pb2 as _item_result_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import metric_pb2 as _metric_pb2
+from touchstone.v1 import rubric_pb2 as _rubric_pb2
 from touchstone.v1 import suite_pb2 as _suite_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -696,6 +697,48 @@ class GetItemResponse(_message.Message):
     ITEM_FIELD_NUMBER: _ClassVar[int]
     item: StoredItem
     def __init__(self, item: _Optional[_Union[StoredItem, _Mapping]] = ...) -> None: ...
+
+class ListJudgesRequest(_message.Message):
+    __slots__ = ("job_id", "task", "item", "repeat")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    task: str
+    item: int
+    repeat: int
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ...) -> None: ...
+
+class ListJudgesResponse(_message.Message):
+    __slots__ = ("judges",)
+    JUDGES_FIELD_NUMBER: _ClassVar[int]
+    judges: _containers.RepeatedCompositeFieldContainer[JudgeRun]
+    def __init__(self, judges: _Optional[_Iterable[_Union[JudgeRun, _Mapping]]] = ...) -> None: ...
+
+class JudgeRun(_message.Message):
+    __slots__ = ("job", "rubric", "result", "judgements")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    JUDGEMENTS_FIELD_NUMBER: _ClassVar[int]
+    job: _job_pb2.Job
+    rubric: _rubric_pb2.Rubric
+    result: _metric_pb2.TaskResult
+    judgements: _containers.RepeatedCompositeFieldContainer[Judgement]
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., result: _Optional[_Union[_metric_pb2.TaskResult, _Mapping]] = ..., judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ...) -> None: ...
+
+class Judgement(_message.Message):
+    __slots__ = ("number", "outcome", "scores", "response")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    SCORES_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    outcome: _item_result_pb2.Outcome
+    scores: str
+    response: str
+    def __init__(self, number: _Optional[int] = ..., outcome: _Optional[_Union[_item_result_pb2.Outcome, str]] = ..., scores: _Optional[str] = ..., response: _Optional[str] = ...) -> None: ...
 
 class ListEventsRequest(_message.Message):
     __slots__ = ("job_id", "page_size", "page_token")

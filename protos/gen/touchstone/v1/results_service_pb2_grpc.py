@@ -116,6 +116,11 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.JudgeRowRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.JudgeRowResponse.FromString,
                 _registered_method=True)
+        self.ListJudges = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListJudges',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListJudgesRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListJudgesResponse.FromString,
+                _registered_method=True)
         self.EstimateRun = channel.unary_unary(
                 '/touchstone.v1.ResultsService/EstimateRun',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.EstimateRunRequest.SerializeToString,
@@ -295,6 +300,13 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListJudges(self, request, context):
+        """The jobs that judge a job's answers, newest first, and what they found.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EstimateRun(self, request, context):
         """Estimates a run from the items of a finished one, such as a pilot.
         FAILED_PRECONDITION while it has too few answers.
@@ -467,6 +479,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.JudgeRow,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.JudgeRowRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.JudgeRowResponse.SerializeToString,
+            ),
+            'ListJudges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListJudges,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListJudgesRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListJudgesResponse.SerializeToString,
             ),
             'EstimateRun': grpc.unary_unary_rpc_method_handler(
                     servicer.EstimateRun,
@@ -962,6 +979,33 @@ class ResultsService:
             '/touchstone.v1.ResultsService/JudgeRow',
             touchstone_dot_v1_dot_results__service__pb2.JudgeRowRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.JudgeRowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListJudges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListJudges',
+            touchstone_dot_v1_dot_results__service__pb2.ListJudgesRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListJudgesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -75,6 +75,8 @@ class ResultsServiceStub:
     """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
     JudgeRow: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.JudgeRowRequest, _results_service_pb2.JudgeRowResponse]
     """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it."""
+    ListJudges: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListJudgesRequest, _results_service_pb2.ListJudgesResponse]
+    """The jobs that judge a job's answers, newest first, and what they found."""
     EstimateRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]
     """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
@@ -158,6 +160,8 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """Says of an item's answer what a person thinks of it. PERMISSION_DENIED for other users' jobs."""
     JudgeRow: _aio.UnaryUnaryMultiCallable[_results_service_pb2.JudgeRowRequest, _results_service_pb2.JudgeRowResponse]  # type: ignore[assignment]
     """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it."""
+    ListJudges: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListJudgesRequest, _results_service_pb2.ListJudgesResponse]  # type: ignore[assignment]
+    """The jobs that judge a job's answers, newest first, and what they found."""
     EstimateRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
     """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
@@ -334,6 +338,14 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.JudgeRowResponse, _abc.Awaitable[_results_service_pb2.JudgeRowResponse]]:
         """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it."""
+
+    @_abc_1.abstractmethod
+    def ListJudges(
+        self,
+        request: _results_service_pb2.ListJudgesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListJudgesResponse, _abc.Awaitable[_results_service_pb2.ListJudgesResponse]]:
+        """The jobs that judge a job's answers, newest first, and what they found."""
 
     @_abc_1.abstractmethod
     def EstimateRun(

@@ -75,9 +75,10 @@ async def test_a_judge_waits_for_the_results_service_and_for_room_in_the_queue(w
     assert await _look(world) == []
     world.results.down = False
     waiting: list[str] = []
-    with pytest.raises(LimitReachedError):
-        while True:
+    with suppress(LimitReachedError):
+        while len(waiting) < 20:
             waiting.append(await world.create())
+    assert len(waiting) < 20
     assert await _look(world) == []
     await world.desk.cancel(ALICE, waiting[-1])
     assert len(await _look(world, looks=2)) == 1

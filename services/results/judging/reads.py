@@ -1,0 +1,52 @@
+"""The judges of a job, and what they found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.results.runs import job_reads
+from services.results.storage.database import Connection
+from services.results.visibility import EVERYTHING, Visibility
+from services.words import rubrics
+from touchstone.v1 import job_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+MOST_JUDGES = 100
+_MOST_RESPONSE = 64 * 1024
+
+
+def list_judges(
+    connection: Connection, request: pb.ListJudgesRequest, visible: Visibility = EVERYTHING
+) -> pb.ListJudgesResponse:
+    """Raises NotFoundError for a judged job that does not exist or is not visible. Judges that are not visible are left
+    out."""
+    job_reads.get_job(connection, request.job_id, visible)
+    rows = connection.execute(
+        "SELECT j.job FROM jobs j JOIN datasets d ON d.id = j.suite WHERE d.judged_job = $job_id "
+        "AND ($visible_owner = '' OR j.owner = $visible_owner) ORDER BY j.created_at DESC, j.job_id DESC LIMIT $most",
+        {"job_id": request.job_id, "most": MOST_JUDGES, **visible.parameters},
+    ).fetchall()
+    found = pb.ListJudgesResponse()
+    for (blob,) in rows:
+        job = job_pb2.Job.FromString(blob)
+        run = found.judges.add(job=job, rubric=rubrics.parse(job.spec.dataset.scoring.rubric))
+        result = job_reads.get_job_result(connection, job.job_id)
+        if result.tasks:
+            run.result.CopyFrom(result.tasks[0])
+        if request.task:
+            run.judgements.extend(_judgements(connection, job.job_id, request))
+    return found
+
+
+def _judgements(connection: Connection, judge: str, request: pb.ListJudgesRequest) -> list[pb.Judgement]:
+    place = f"{request.task}/{request.item}/{request.repeat}"
+    where: dict[str, Any] = {"judge": judge, "place": place, "further": f"{place}#", "most": _MOST_RESPONSE}
+    rows = connection.execute(
+        "SELECT custom_id, outcome, prediction, left(response, $most) FROM items WHERE job_id = $judge "
+        "AND (custom_id = $place OR starts_with(custom_id, $further)) ORDER BY item",
+        where,
+    ).fetchall()
+    return [
+        pb.Judgement(number=int(custom_id.removeprefix(place)[1:] or 1), outcome=outcome, scores=scores, response=text)
+        for custom_id, outcome, scores, text in rows
+    ]
