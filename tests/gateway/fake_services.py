@@ -244,6 +244,11 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
     async def JudgeRow(self, request: Any, context: Any) -> Any:
         return fake_stored.judge_row(self.world, request)
 
+    async def ListJudges(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        fake_admission.find(self.world, request.job_id)
+        return self.world.judges.get(request.job_id, results_service_pb2.ListJudgesResponse())
+
     async def EstimateRun(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)
         return fake_items.estimate(self.world, request)

@@ -25,6 +25,7 @@ from services.gateway.api.items.listing import ITEM_DETAIL, ITEMS
 from services.gateway.api.items.side_by_side import PREFER, SIDE_BY_SIDE
 from services.gateway.api.jobs.exports import EXPORT, EXPORT_JOB
 from services.gateway.api.jobs.follow import EVENTS, LOGS, RESULTS
+from services.gateway.api.jobs.judging import JUDGE, LIST_JUDGES
 from services.gateway.api.jobs.listing import CANCEL, DELETE, HISTORY, LIST
 from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
 from services.gateway.api.jobs.run import RUN
@@ -53,6 +54,8 @@ _LISTED: tuple[Endpoint, ...] = (
     DELETE,
     RETRY,
     RESCORE,
+    JUDGE,
+    LIST_JUDGES,
     RERUN_ITEMS,
     MARK,
     LOGS,

@@ -6,7 +6,7 @@ And `/admin/benchmarks/{id}/rescore`, `/cancel` and `/retry`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from services.gateway.api.dataset_runs.body import BENCHMARK, MEMBERS, benchmark
 from services.gateway.api.declare.endpoint import ADMIN, Call, Endpoint
 from services.gateway.api.jobs import listing, reuse
 from services.gateway.api.jobs.reuse import RESCORED
-from services.gateway.api.jobs.run import CUSTOM, PARAMETERS, QUEUEING, WEBHOOK_SECRET, WORK
+from services.gateway.api.jobs.run import CUSTOM, PARAMETERS, QUEUEING, WEBHOOK_SECRET, WORK, judge_of, judges_in
 from services.gateway.fields import scoring
 from services.gateway.fields.checks import Field, list_of, record, text
 from services.gateway.fields.job import in_rest, option, options_of, sampling
@@ -50,7 +50,7 @@ FIELDS: dict[str, Field] = {
     "seed": option("seed", "The seed of that sample. 0 if absent."),
     **SCORING_FIELDS,
     "provider_batch": option("provider_batch"),
-    **{name: WORK[name] for name in ("reading", "stream", "reuse", "webhook_url", "labels", "budget_usd")},
+    **{name: WORK[name] for name in ("reading", "stream", "reuse", "webhook_url", "labels", "budget_usd", "judges")},
     "project_id": option("project_id"),
     "priority": option("priority", "The place in the queue. `normal` if absent."),
     "request_id": QUEUEING["request_id"],
@@ -79,10 +79,13 @@ async def specs_of(call: Call) -> list[job_pb2.JobSpec]:
     for place, chosen in enumerate(places):
         if chosen in places[:place]:
             raise FieldErrors([(f"model_ids[{place}]", f"{models[place][:200]!r} is given twice. Give it once.")])
-    return [_spec(body, dataset_id, endpoint, model) for endpoint, model in places]
+    judges = [await judge_of(call, one, f"judges[{place}].") for place, one in judges_in(body)]
+    return [_spec(body, dataset_id, endpoint, model, judges) for endpoint, model in places]
 
 
-def _spec(body: Mapping[str, Any], dataset_id: str, endpoint: str, model: str) -> job_pb2.JobSpec:
+def _spec(
+    body: Mapping[str, Any], dataset_id: str, endpoint: str, model: str, judges: Sequence[job_pb2.Judge]
+) -> job_pb2.JobSpec:
     spec = job_pb2.JobSpec(
         endpoint=endpoint,
         model=model,
@@ -92,6 +95,7 @@ def _spec(body: Mapping[str, Any], dataset_id: str, endpoint: str, model: str) -
         ),
         mode=suite_pb2.MODE_GENERATE,
         dataset=job_pb2.DatasetWork(dataset_id=dataset_id),
+        judges=judges,
     )
     fill(spec, options_of(body))
     set_scoring(spec, body)

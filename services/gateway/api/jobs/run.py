@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from services.errors import InvalidRequestError, LimitReachedError
 from services.gateway.api.answers import members
 from services.gateway.api.declare.endpoint import Call, Endpoint
-from services.gateway.fields.checks import Check, Field, Problem, record, text
+from services.gateway.fields.checks import Check, Field, Problem, list_of, record, text
 from services.gateway.fields.checks import members as judged
 from services.gateway.fields.job import (
     CUSTOM_SCHEMA,
@@ -21,9 +21,11 @@ from services.gateway.fields.job import (
     parameter_schema,
     sampling,
 )
+from services.gateway.fields.judges import MOST_JUDGES, of_model, rubric_of
 from services.gateway.fields.schema import STRING, UUID, about, shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import estimate
+from services.words import rubrics
 from services.words.job_options import MOST_MODEL, fill
 from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
 
@@ -31,7 +33,7 @@ QUEUE_FULL = "Queue is full. Please try again later."
 
 PARAMETERS = judged(parameter_problems, parameter_schema())
 CUSTOM = judged(custom_problems, CUSTOM_SCHEMA)
-_config = record(
+CONFIG = record(
     {
         "provider": Field(
             text(200), required=True, about="An endpoint's name, or its kind if only one endpoint has it."
@@ -47,7 +49,7 @@ _config = record(
 )
 WORK: dict[str, Field] = {
     "project_id": option("project_id", required=True),
-    "config": Field(_config, required=True, about="The model and its parameters."),
+    "config": Field(CONFIG, required=True, about="The model and its parameters."),
     "suite": Field(text(200), default="glue", about="The suite, such as `superglue`, `mmlu`, `medical` or `demo`."),
     **{name: option(name) for name in ("tasks", "limit", "mode", "shots", "repeats", "seed", "reading", "stream")},
     "reuse": Field(
@@ -56,6 +58,10 @@ WORK: dict[str, Field] = {
         "`without_digest` is true.",
     ),
     **{name: option(name) for name in ("webhook_url", "labels", "budget_usd")},
+    "judges": Field(
+        list_of(record(of_model(CONFIG), name="JudgeOfRun"), MOST_JUDGES),
+        about="Judges of the answers. Each starts in a job of its own once this one has completed.",
+    ),
 }
 """The fields of a job."""
 QUEUEING: dict[str, Field] = {
@@ -94,21 +100,44 @@ async def spec_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb
     name = body.get("suite") or "glue"
     suite = await call.ctx.catalogue.suite(name)
     endpoint = await call.ctx.catalogue.endpoint(config["provider"])
-    problems = task_problems(body.get("tasks") or [], suite, f"{path}tasks")
-    given = [params for params in ("ollama_params", "params") if config.get(params) is not None]
-    if len(given) == 2:
-        words = f"Give {path}config.params or {path}config.ollama_params, not both."
-        problems.append((f"{path}config.params", words))
-    if problems:
+    if problems := task_problems(body.get("tasks") or [], suite, f"{path}tasks"):
         raise FieldErrors(problems)
     spec = job_pb2.JobSpec(
         endpoint=endpoint.endpoint,
         model=config["model"].strip(),
-        sampling=sampling(_given(config.get(given[0])) if given else {}, config.get("custom_config")),
+        sampling=_sampling_of(config, path),
         suite=job_pb2.SuiteWork(suite=name),
     )
     fill(spec, options_of(body))
+    spec.judges.extend([await judge_of(call, one, f"{path}judges[{place}].") for place, one in judges_in(body)])
     return spec
+
+
+def judges_in(body: Mapping[str, Any]) -> Iterable[tuple[int, Mapping[str, Any]]]:
+    """The judges of a checked body with their places."""
+    return enumerate(body.get("judges") or [])
+
+
+async def judge_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb2.Judge:
+    """A judge from its checked members. Raises InvalidRequestError for an unknown provider, and FieldErrors."""
+    config = body["config"]
+    endpoint = await call.ctx.catalogue.endpoint(config["provider"])
+    return job_pb2.Judge(
+        endpoint=endpoint.endpoint,
+        model=config["model"].strip(),
+        sampling=_sampling_of(config, path),
+        rubric=rubrics.written(rubric_of(body["rubric"])),
+        repeats=body.get("repeats") or 0,
+        budget_usd=body.get("budget_usd") or 0,
+    )
+
+
+def _sampling_of(config: Mapping[str, Any], path: str) -> job_pb2.Sampling:
+    given = [params for params in ("ollama_params", "params") if config.get(params) is not None]
+    if len(given) == 2:
+        words = f"Give {path}config.params or {path}config.ollama_params, not both."
+        raise FieldErrors([(f"{path}config.params", words)])
+    return sampling(_given(config[given[0]]) if given else {}, config.get("custom_config"))
 
 
 def task_problems(tasks: list[str], suite: suite_pb2.Suite, path: str = "tasks") -> list[Problem]:
@@ -148,6 +177,8 @@ async def queue(call: Call, spec: job_pb2.JobSpec, message: str) -> JSONResponse
 
 
 async def _answers_of(call: Call, spec: job_pb2.JobSpec) -> int:
+    if spec.HasField("judging"):
+        return 0
     if spec.HasField("dataset"):
         return await estimate.rows_of(call.ctx.backend, spec.dataset, call.caller)
     work = spec.suite

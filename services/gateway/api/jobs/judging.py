@@ -1,0 +1,178 @@
+"""`POST /judge/{job_id}` judges a completed job's answers; `GET /results/{job_id}/judges` gives its judges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from services.gateway.api.answers import members
+from services.gateway.api.answers.metrics import METRIC, metric_body
+from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.jobs.reuse import priority
+from services.gateway.api.jobs.run import CONFIG, QUEUEING, judge_of, queue, queueing
+from services.gateway.fields.checks import integer, record, text
+from services.gateway.fields.judges import RUBRIC, of_model
+from services.gateway.fields.query import Parameter
+from services.gateway.fields.schema import COUNT, NUMBER, STRING, Schema, about, array, null, pair, shape
+from services.gateway.http.responses import FieldErrors, JSONResponse
+from services.gateway.reads.values import is_bounded
+from services.words import rubrics
+from services.words.enums import OUTCOMES
+from services.words.fields import INT32_MAX
+from services.words.jobs import status_of
+from touchstone.v1 import job_pb2, results_service_pb2
+from touchstone.v1.rubric_pb2 import Rubric
+
+BODY = record(of_model(CONFIG) | QUEUEING, name="JudgeRequest")
+_ITEM = (
+    Parameter("task", text(200), "With `item`, each judge's judgements of this answer as well: its task."),
+    Parameter("item", integer(0, INT32_MAX), "The answer's item."),
+    Parameter("repeat", integer(0, INT32_MAX), "The answer's repeat. 0 if absent."),
+)
+_CRITERION: Schema = shape(
+    {
+        "metric": about(METRIC, "The mean of its scores as shares of the scale, from 0 to 1."),
+        "mean_on_scale": about(null(NUMBER), "The mean on the criterion's own scale. Of choices, as `metric.mean`."),
+        "ci95_on_scale": about(null(pair(NUMBER)), "The 95 % interval on that scale."),
+    },
+    name="JudgedCriterion",
+)
+_JUDGEMENT: Schema = shape(
+    {
+        "number": about(COUNT, "1 for the first judgement of the answer."),
+        "outcome": about(STRING, "Anything but `answered` is a failure of the judge."),
+        "scores": about(null({"type": "object"}), "The score of each criterion. null after a failure."),
+        "response": about(STRING, "The judge's words."),
+    },
+    name="Judgement",
+)
+JUDGES: Schema = shape(
+    {
+        "job_id": members.JOB_ID,
+        "judges": array(
+            shape(
+                {
+                    "job_id": about(members.JOB_ID, "The job that judges."),
+                    "provider": members.PROVIDER,
+                    "model": members.MODEL,
+                    "status": members.STATUS,
+                    "rubric": about(RUBRIC.schema, "What it judges by."),
+                    "criteria": about(
+                        {"type": "object", "additionalProperties": _CRITERION},
+                        "By name; the composite comes first where there are several.",
+                    ),
+                    "asked": about(COUNT, "Judgements that were asked for."),
+                    "judged": about(COUNT, "Judgements that gave valid scores."),
+                    "failed": about(COUNT, "Judgements that could not be read. They move no score."),
+                    "judgements": about(array(_JUDGEMENT), "Of the answer that was asked for."),
+                },
+                name="JudgeRun",
+                optional=("judgements",),
+            )
+        ),
+    },
+    name="Judges",
+)
+
+
+async def judge(call: Call) -> JSONResponse:
+    """A new job in which a model judges the stored answers of a completed job; that job's model is not called. 404 for
+    an unknown id, 409 for a job that has not completed."""
+    asked = await judge_of(call, call.body)
+    spec = job_pb2.JobSpec(
+        endpoint=asked.endpoint,
+        model=asked.model,
+        sampling=asked.sampling,
+        budget_usd=asked.budget_usd,
+        priority=priority(call),
+        judging=job_pb2.Judging(job_id=call.job_id, rubric=asked.rubric, repeats=asked.repeats),
+    )
+    return await queue(call, spec, f"Judging the answers of job {call.job_id}")
+
+
+async def judges(call: Call) -> JSONResponse:
+    """The jobs that judge a job's answers, newest first. 404 for an unknown id."""
+    query = call.query
+    if (query["task"] is None) != (query["item"] is None):
+        raise FieldErrors([("item", "Give task and item together, or neither.")])
+    request = results_service_pb2.ListJudgesRequest(
+        job_id=call.job_id, task=query["task"] or "", item=query["item"] or 0, repeat=query["repeat"] or 0
+    )
+    found = await call.ask(call.ctx.backend.results.ListJudges, request)
+    return JSONResponse({"job_id": call.job_id, "judges": [_shown(run, bool(request.task)) for run in found.judges]})
+
+
+def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any]:
+    outcomes = run.result.outcomes
+    body = {
+        "job_id": run.job.job_id,
+        "provider": run.job.spec.endpoint,
+        "model": run.job.spec.model,
+        "status": status_of(run.job.state),
+        "rubric": json.loads(rubrics.written(run.rubric)),
+        "criteria": dict(_criteria(run)),
+        "asked": run.result.items_planned,
+        "judged": outcomes.answered,
+        "failed": run.result.items - outcomes.answered - outcomes.infrastructure_error,
+    }
+    if of_item:
+        body["judgements"] = [
+            {
+                "number": one.number,
+                "outcome": OUTCOMES.of(one.outcome),
+                "scores": json.loads(one.scores) if one.scores else None,
+                "response": one.response,
+            }
+            for one in run.judgements
+        ]
+    return body
+
+
+def _criteria(run: results_service_pb2.JudgeRun) -> list[tuple[str, dict[str, Any]]]:
+    shown = []
+    for metric in run.result.metrics:
+        low, high = _scale(run.rubric, metric.metric)
+        mean = metric.mean if metric.HasField("mean") and not is_bounded(metric) else None
+        known = mean is not None and metric.HasField("ci95_low")
+        shown.append(
+            (
+                metric.metric,
+                {
+                    "metric": metric_body(metric),
+                    "mean_on_scale": None if mean is None else low + mean * (high - low),
+                    "ci95_on_scale": [low + end * (high - low) for end in (metric.ci95_low, metric.ci95_high)]
+                    if known
+                    else None,
+                },
+            )
+        )
+    return shown
+
+
+def _scale(rubric: Rubric, name: str) -> tuple[float, float]:
+    """The ends of a metric's scale; 0 and 1 for choices and the composite."""
+    for criterion in rubric.criteria:
+        if criterion.name == name and not criterion.choices:
+            return criterion.lowest, criterion.highest
+    return 0, 1
+
+
+JUDGE = Endpoint(
+    "POST",
+    "/judge/{job_id}",
+    judge,
+    "judgeJob",
+    "Judge the stored answers of a completed job by a rubric, as a new job.",
+    errors=(409,),
+    **queueing(BODY),
+)
+LIST_JUDGES = Endpoint(
+    "GET",
+    "/results/{job_id}/judges",
+    judges,
+    "listJudges",
+    "The jobs that judge a job's answers, with their scores.",
+    JUDGES,
+    query=_ITEM,
+)
