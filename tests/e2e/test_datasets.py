@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import FilePayload, Page, expect
 
 from tests.e2e.conftest import Visitor, press_to
+from tests.e2e.every_page import finished
 from tests.gateway.fake_world import World
 from tests.gateway.fake_world import spec as world_spec
 from tests.unit.results.datasets.files.workbooks import texts, workbook
@@ -180,6 +181,25 @@ async def test_rows_side_by_side_are_found_by_their_metadata(visitor: Visitor) -
     await expect(page.locator(".viewer .row")).to_have_count(30)
     await page.goto(f"{address}&field=ward&sort=-ward")
     await expect(page.locator(".viewer .row .asked").first).to_have_text("w9")
+
+
+async def test_keys_pressed_before_the_next_row_is_there_do_not_judge_this_one_again(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    pair = finished(world, world_spec("alpha", limit=5), world_spec("beta", limit=5))
+    page = await visitor.page()
+    await page.goto(f"/side-by-side?jobs={','.join(pair)}")
+    await page.evaluate(
+        "for (const key of '10t') document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
+    )
+    await expect(page.locator(".prefer")).to_contain_text("1 of")
+    assert [row[6] for row in world.preferences] == [1]
+    await page.keyboard.press("0")
+    await expect(page.locator(".prefer")).to_contain_text("2 of")
+    await page.keyboard.press("k")
+    await expect(page.locator(".prefer [aria-pressed=true]")).to_have_attribute("value", "all_bad")
+    await page.keyboard.press("t")
+    await expect(page.locator(".viewer .row", has_text="tie")).to_have_count(1)
+    assert [row[6] for row in world.preferences][-1] == 2
 
 
 async def test_a_dropped_file_is_taken_and_its_bad_lines_are_told(visitor: Visitor) -> None:

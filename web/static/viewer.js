@@ -2,6 +2,7 @@
 "use strict";
 
 const JUDGES = { t: "tie", 0: "all_bad", u: "none" };
+let judging = "";
 
 function showRow() {
   const rows = document.querySelector(".viewer .rows");
@@ -20,6 +21,17 @@ document.addEventListener("keydown", (event) => {
   if (!button) return;
   event.preventDefault();
   button.click();
+});
+
+// A second key before the next row is there was meant for that row, and would replace this one's judgement.
+document.addEventListener("submit", (event) => {
+  const { target } = event;
+  if (!target.matches(".prefer")) return;
+  if (judging === target.action) event.preventDefault();
+  judging = target.action;
+});
+window.addEventListener("pageshow", () => {
+  judging = "";
 });
 
 document.addEventListener("htmx:after:swap", showRow);
