@@ -53,9 +53,11 @@ async def test_runs_stay_selected_when_the_list_is_read_again(visitor: Visitor) 
 @pytest.mark.stack
 @pytest.mark.parametrize("dark", [False, True])
 async def test_the_page_fits_every_width(visitor: Visitor, dark: bool) -> None:
-    ids = finished(visitor.gateway.world, "alpha", HOSTILE, "gamma")
+    ids = finished(visitor.gateway.world, "alpha", HOSTILE, "gamma", "x" * 290)
     page = await visitor.page(dark=dark)
-    for address in ("/compare", f"/compare?jobs={','.join(ids)}", f"/compare?jobs={ids[0]},{ids[2]}"):
+    chosen = [f"compare?jobs={','.join(ids)}", f"compare?jobs={ids[0]},{ids[2]}", f"compare?jobs={ids[0]},{ids[3]}"]
+    reports = [address.replace("compare?", "compare/report.html?") for address in chosen]
+    for address in ("/compare", *(f"/{one}" for one in [*chosen, *reports])):
         await page.goto(address)
         for width in (390, 1024, 1440):
             await page.set_viewport_size({"width": width, "height": 900})
