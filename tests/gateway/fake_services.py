@@ -137,7 +137,10 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return scheduler_service_pb2.SetEvaluatorDrainResponse(evaluator=one)
 
     async def ListEndpoints(self, request: Any, context: Any) -> Any:
-        return scheduler_service_pb2.ListEndpointsResponse(endpoints=fake_data.endpoints())
+        answer = scheduler_service_pb2.ListEndpointsResponse(endpoints=fake_data.endpoints())
+        for endpoint in answer.endpoints:
+            endpoint.ClearField("models")
+        return answer
 
     async def ListModels(self, request: Any, context: Any) -> Any:
         models = fake_data.models()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tests.gateway import fake_data
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages import page
@@ -51,6 +52,13 @@ async def test_an_empty_queue_says_so(gateway: Running) -> None:
     text = await page(gateway, "/queue")
     assert "No job is running." in text
     assert "No job waits. A new one starts at once if a slot is free." in text
+
+
+async def test_settings_count_the_models_that_each_endpoint_lists(gateway: Running) -> None:
+    told = await page(gateway, "/settings")
+    for name, listed in fake_data.models().items():
+        row = told.partition(f'<td class="user-name">{name}</td>')[2].partition("</tr>")[0]
+        assert f'<td class="num">{len(listed)}</td>' in row, name
 
 
 async def test_settings_manage_webhooks_and_schedules(gateway: Running) -> None:

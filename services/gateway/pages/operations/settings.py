@@ -19,6 +19,7 @@ from services.gateway.access.auth import LocalAccess, within
 from services.gateway.http.responses import status_of
 from services.gateway.pages.layout.shell import go_to, render
 from services.gateway.reads import jobs
+from services.gateway.reads.catalogue import Catalogue
 from services.words import refusals
 from services.words.enums import ROLES
 from services.words.jobs import WEBHOOK_EVENTS
@@ -51,9 +52,10 @@ async def _page(
     about, with what was sent."""
     ctx, caller = context.of(request), context.identity(request)
     backend = ctx.backend
-    rows, endpoints, webhooks, dead, schedules = await asyncio.gather(
+    rows, endpoints, models, webhooks, dead, schedules = await asyncio.gather(
         _tokens(request),
         _unless_silent(ctx.catalogue.endpoints()),
+        _unless_silent(_models(ctx.catalogue)),
         _unless_silent(
             backend.ask(
                 backend.scheduler.ListWebhooks, scheduler_service_pb2.ListWebhooksRequest(page_size=_MOST), caller
@@ -87,6 +89,7 @@ async def _page(
         "users": sorted(users.items()),
         "roles": tokens.GIVEN,
         "endpoints": endpoints,
+        "models": models or {},
         "webhooks": webhooks,
         "events": WEBHOOK_EVENTS,
         "dead": dead,
@@ -116,6 +119,13 @@ async def _unless_silent(asked: Awaitable[T]) -> T | None:
         return await asked
     except TouchstoneError:
         return None
+
+
+async def _models(catalogue: Catalogue) -> dict[str, int]:
+    """How many models each endpoint lists: the list of endpoints is without them."""
+    names = [one.endpoint for one in await catalogue.endpoints()]
+    lists = await asyncio.gather(*map(catalogue.models, names))
+    return {name: len(listed) for name, listed in zip(names, lists, strict=True)}
 
 
 async def _tokens(request: Request) -> list[TokenRow] | None:
