@@ -15,7 +15,7 @@ from services.errors import (
     PermissionDeniedError,
     TouchstoneError,
 )
-from services.scheduler.admission import dataset_rules
+from services.scheduler.admission import dataset_rules, judging_rules
 from services.scheduler.admission.validation import validate
 from services.scheduler.jobs import reuse
 from services.scheduler.jobs.fleet import Fleet
@@ -25,7 +25,7 @@ from services.scheduler.webhooks.address import AddressRule
 from services.words import refusals
 from tests.gateway import fake_data
 from tests.gateway.fake_world import World
-from touchstone.v1 import job_pb2, metric_pb2
+from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2, scoring_pb2
 
 LIMITS = Limits()
 
@@ -104,11 +104,32 @@ def full(world: World, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
     if asked.webhook_url:
         AddressRule().check_url(asked.webhook_url, "spec.webhook_url")
     dataset_rules.check_form(asked.dataset)
+    judging_rules.check_form(asked)
+    if asked.HasField("judging"):
+        judging_rules.fill_in(asked, _to_judge(world, asked.judging))
     source = _source(world, asked)
     dataset = world.datasets.get(asked.dataset.dataset_id)
     if source is not None and asked.HasField("dataset") and dataset is None:
         raise NotFoundError(dataset_rules.deleted(asked.dataset, source.job_id))
     return validate(asked, fleet(), LIMITS, time.time(), source, dataset)
+
+
+def _to_judge(world: World, judging: job_pb2.Judging) -> dataset_pb2.Dataset:
+    """The rows that ask to judge."""
+    judged = find(world, judging.job_id)
+    if judged.state != job_pb2.Job.STATE_COMPLETED:
+        raise ConflictError(f"Job {judged.job_id} has not completed. Judge its answers once it has.")
+    dataset = dataset_pb2.Dataset(
+        dataset_id=f"ds_{judged.job_id.replace('-', '')}",
+        name=f"answers of {judged.job_id}",
+        rows=max(1, judged.progress.items_total),
+        owner=judged.owner,
+        scoring=scoring_pb2.Scoring(scorer="judgement", rubric=judging.rubric),
+        judging=judging,
+    )
+    dataset.judging.attempt, dataset.judging.repeats = judged.attempt, max(1, judging.repeats)
+    world.datasets[dataset.dataset_id] = dataset
+    return dataset
 
 
 def _source(world: World, spec: job_pb2.JobSpec) -> job_pb2.Job | None:

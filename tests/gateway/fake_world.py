@@ -55,6 +55,8 @@ class World:
     usage: list[call_pb2.CallUsage] = field(default_factory=list)
     recorded: dict[str, results_service_pb2.CloseRecordedRunResponse] = field(default_factory=dict)
     """Recorded runs by name, with what closing them gives."""
+    judges: dict[str, results_service_pb2.ListJudgesResponse] = field(default_factory=dict)
+    """What judges found, by the judged job."""
     logs: dict[str, list[scheduler_service_pb2.LogLine]] = field(default_factory=dict)
     marks: dict[str, results_service_pb2.MarkRunRequest] = field(default_factory=dict)
     names: dict[str, results_service_pb2.Configuration] = field(default_factory=dict)
