@@ -71,6 +71,17 @@ async def test_one_click_scores_unread_answers_again_by_the_offered_layer(visito
     assert (made.reuse.job_id, made.reading) == (job.job_id, scoring_pb2.READING_LENIENT)
 
 
+@pytest.mark.parametrize("phone", [False, True])
+async def test_intervals_around_zero_are_not_cut(visitor: Visitor, phone: bool) -> None:
+    world = visitor.gateway.world
+    job = world.finish(world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id).job_id)
+    page = await visitor.page(phone=phone)
+    await page.goto(f"/jobs/{job.job_id}")
+    for cell in await page.locator(".tasks td.range").all():
+        fits = "one => { one.textContent = '−32.4 to 27.0'; return one.scrollWidth <= one.clientWidth; }"
+        assert await cell.evaluate(fits), await cell.evaluate("one => one.parentElement.textContent")
+
+
 async def test_what_a_model_writes_is_shown_as_text(visitor: Visitor) -> None:
     world = visitor.gateway.world
     job = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
