@@ -32,6 +32,7 @@ from services.results.intake.kept_stream import KeptStream
 from services.results.internal_servicer import ResultsInternalServicer
 from services.results.items import reads as item_reads
 from services.results.items.annotate import annotate, judge_row
+from services.results.judging import ratings
 from services.results.judging.reads import list_judges
 from services.results.read_queue import Questions
 from services.results.runs import configurations, job_reads
@@ -197,6 +198,21 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         said = await self._database.write(lambda c: judge_row(c, request, caller, now, visible))
         await self._statements.publish()
         return pb.JudgeRowResponse(preference=said)
+
+    @shared
+    async def ListRatings(self, request: pb.ListRatingsRequest, visible: Visibility) -> pb.ListRatingsResponse:
+        return await self._of_job(request.job_id, lambda c: ratings.list_ratings(c, request, visible))
+
+    async def ListUnrated(self, request: pb.ListUnratedRequest, context: Any) -> pb.ListUnratedResponse:
+        # Not shared: the caller is a part of the question.
+        rater, visible = rpc.identity().user, self._visible()
+        return await self._of_job(request.job_id, lambda c: ratings.list_unrated(c, request, rater, visible))
+
+    async def RateAnswers(self, request: pb.RateAnswersRequest, context: Any) -> pb.RateAnswersResponse:
+        rater, visible, now = rpc.identity().user, self._visible(), _now()
+        stored = await self._database.write(lambda c: ratings.rate(c, request, rater, now, visible), of_jobs=False)
+        await self._statements.publish()
+        return stored
 
     async def Export(self, request: pb.ExportRequest, context: Any) -> AsyncGenerator[pb.ExportResponse]:
         visible = self._visible()

@@ -112,7 +112,7 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     assert found["criteria"]["relevance"]["mean_on_scale"] == 3
     assert found["criteria"]["relevance"]["ci95_on_scale"] == [2, 4]
     assert "judgements" not in found
-    item = {"task": "demo", "item": 3}
+    item: dict[str, str | int] = {"task": "demo", "item": 3}
     (found,) = (await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges", params=item)).json()["judges"]
     assert found["judgements"] == [
         {"number": 1, "outcome": "answered", "scores": {"relevance": 3}, "response": "<b>"},

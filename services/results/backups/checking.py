@@ -38,6 +38,8 @@ def _repeated(connection: Connection, names: Collection[str]) -> Iterator[str]:
         ("number", "annotations"),
         ("number", "marks"),
         ("number", "preferences"),
+        ("number", "rubrics"),
+        ("number", "ratings"),
     ):
         # A file that an earlier version left behind lacks later tables until the next start.
         if table not in names:

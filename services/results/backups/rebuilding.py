@@ -37,6 +37,8 @@ _IN_PART = (
     "marks",
     "annotations",
     "preferences",
+    "rubrics",
+    "ratings",
     "configuration_names",
     "items",
 )

@@ -1,6 +1,7 @@
-"""What people enter: marks of runs, verdicts on answers, preferences, names of configurations. They do not come from a
-job, so no other stream can restore them. Each is published to KEPT before it is acknowledged, and read from there like
-results: a database that lost its last changes, or was restored from a backup, has them again after its next start.
+"""What people enter: marks of runs, verdicts on answers, preferences, ratings, names of configurations. They do not
+come from a job, so no other stream can restore them. Each is published to KEPT before it is acknowledged, and read from
+there like results: a database that lost its last changes, or was restored from a backup, has them again after its next
+start.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from services.results.runs import job_reads
 from services.results.storage import run_scores
 from services.results.storage.database import Connection, Database
 
-NUMBERED = ("marks", "annotations", "preferences")
+NUMBERED = ("marks", "annotations", "preferences", "rubrics", "ratings")
 """Tables whose rows are numbered from 1 and never change."""
 NAMES = "configuration_names"
 

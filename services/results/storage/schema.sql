@@ -574,3 +574,32 @@ CREATE TABLE deleted_jobs (
 
 -- The job whose answers they are; '' for other datasets. Lists leave such datasets out.
 ALTER TABLE datasets ADD COLUMN judged_job VARCHAR DEFAULT '';
+
+-- migration 19: what people score answers under rubrics
+
+-- Rubrics by the SHA-256 of their JSON.
+CREATE TABLE rubrics (
+    number INTEGER PRIMARY KEY,
+    digest VARCHAR NOT NULL,
+    rubric VARCHAR NOT NULL,
+    added_at TIMESTAMP NOT NULL
+);
+
+-- Every rating: `scores` is a JSON object with a score for each criterion, '' where it takes back what was said before.
+-- Of one rater, the one with the highest number holds.
+CREATE TABLE ratings (
+    number INTEGER PRIMARY KEY,
+    job_id VARCHAR NOT NULL,
+    task VARCHAR NOT NULL,
+    item INTEGER NOT NULL,
+    "repeat" INTEGER NOT NULL,
+    rubric VARCHAR NOT NULL,
+    rater VARCHAR NOT NULL,
+    scores VARCHAR NOT NULL,
+    note VARCHAR NOT NULL,
+    rated_at TIMESTAMP NOT NULL
+);
+CREATE VIEW present_ratings AS
+FROM ratings
+QUALIFY row_number() OVER (PARTITION BY job_id, task, item, "repeat", rubric, rater ORDER BY number DESC) = 1
+    AND scores <> '';

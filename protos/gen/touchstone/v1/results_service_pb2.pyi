@@ -740,6 +740,110 @@ class Judgement(_message.Message):
     response: str
     def __init__(self, number: _Optional[int] = ..., outcome: _Optional[_Union[_item_result_pb2.Outcome, str]] = ..., scores: _Optional[str] = ..., response: _Optional[str] = ...) -> None: ...
 
+class Rating(_message.Message):
+    __slots__ = ("task", "item", "repeat", "scores", "note", "rater", "rated_at", "rubric_digest")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    SCORES_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    RATER_FIELD_NUMBER: _ClassVar[int]
+    RATED_AT_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    item: int
+    repeat: int
+    scores: str
+    note: str
+    rater: str
+    rated_at: _timestamp_pb2.Timestamp
+    rubric_digest: str
+    def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., scores: _Optional[str] = ..., note: _Optional[str] = ..., rater: _Optional[str] = ..., rated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rubric_digest: _Optional[str] = ...) -> None: ...
+
+class AnswerToRate(_message.Message):
+    __slots__ = ("task", "item", "repeat", "custom_id", "prompt", "reference", "answer")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    CUSTOM_ID_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    item: int
+    repeat: int
+    custom_id: str
+    prompt: str
+    reference: str
+    answer: str
+    def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., custom_id: _Optional[str] = ..., prompt: _Optional[str] = ..., reference: _Optional[str] = ..., answer: _Optional[str] = ...) -> None: ...
+
+class ListUnratedRequest(_message.Message):
+    __slots__ = ("job_id", "rubric", "page_size", "page_token")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    rubric: _rubric_pb2.Rubric
+    page_size: int
+    page_token: str
+    def __init__(self, job_id: _Optional[str] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListUnratedResponse(_message.Message):
+    __slots__ = ("answers", "next_page_token", "rated", "unrated")
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    RATED_FIELD_NUMBER: _ClassVar[int]
+    UNRATED_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[AnswerToRate]
+    next_page_token: str
+    rated: int
+    unrated: int
+    def __init__(self, answers: _Optional[_Iterable[_Union[AnswerToRate, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., rated: _Optional[int] = ..., unrated: _Optional[int] = ...) -> None: ...
+
+class RateAnswersRequest(_message.Message):
+    __slots__ = ("job_id", "rubric", "ratings")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_FIELD_NUMBER: _ClassVar[int]
+    RATINGS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    rubric: _rubric_pb2.Rubric
+    ratings: _containers.RepeatedCompositeFieldContainer[Rating]
+    def __init__(self, job_id: _Optional[str] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., ratings: _Optional[_Iterable[_Union[Rating, _Mapping]]] = ...) -> None: ...
+
+class RateAnswersResponse(_message.Message):
+    __slots__ = ("stored", "unchanged")
+    STORED_FIELD_NUMBER: _ClassVar[int]
+    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
+    stored: int
+    unchanged: int
+    def __init__(self, stored: _Optional[int] = ..., unchanged: _Optional[int] = ...) -> None: ...
+
+class ListRatingsRequest(_message.Message):
+    __slots__ = ("job_id", "rubric_digest", "rater", "page_size", "page_token")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RATER_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    rubric_digest: str
+    rater: str
+    page_size: int
+    page_token: str
+    def __init__(self, job_id: _Optional[str] = ..., rubric_digest: _Optional[str] = ..., rater: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListRatingsResponse(_message.Message):
+    __slots__ = ("ratings", "next_page_token", "rubrics")
+    RATINGS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    RUBRICS_FIELD_NUMBER: _ClassVar[int]
+    ratings: _containers.RepeatedCompositeFieldContainer[Rating]
+    next_page_token: str
+    rubrics: _containers.RepeatedCompositeFieldContainer[_rubric_pb2.Rubric]
+    def __init__(self, ratings: _Optional[_Iterable[_Union[Rating, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., rubrics: _Optional[_Iterable[_Union[_rubric_pb2.Rubric, _Mapping]]] = ...) -> None: ...
+
 class ListEventsRequest(_message.Message):
     __slots__ = ("job_id", "page_size", "page_token")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

@@ -121,6 +121,21 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListJudgesRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListJudgesResponse.FromString,
                 _registered_method=True)
+        self.ListUnrated = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListUnrated',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListUnratedRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListUnratedResponse.FromString,
+                _registered_method=True)
+        self.RateAnswers = channel.unary_unary(
+                '/touchstone.v1.ResultsService/RateAnswers',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.RateAnswersRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.RateAnswersResponse.FromString,
+                _registered_method=True)
+        self.ListRatings = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListRatings',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.FromString,
+                _registered_method=True)
         self.EstimateRun = channel.unary_unary(
                 '/touchstone.v1.ResultsService/EstimateRun',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.EstimateRunRequest.SerializeToString,
@@ -307,6 +322,28 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListUnrated(self, request, context):
+        """A job's answers that a person has not rated under a rubric, in order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RateAnswers(self, request, context):
+        """Stores what a person scores answers under a rubric: all ratings or none. INVALID_ARGUMENT names each wrong one, as
+        UploadDataset does lines, by its place in `ratings` from 1. The same ratings again change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRatings(self, request, context):
+        """People's ratings of a job's answers that apply, by answer and rater.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EstimateRun(self, request, context):
         """Estimates a run from the items of a finished one, such as a pilot.
         FAILED_PRECONDITION while it has too few answers.
@@ -484,6 +521,21 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.ListJudges,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListJudgesRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListJudgesResponse.SerializeToString,
+            ),
+            'ListUnrated': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUnrated,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListUnratedRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListUnratedResponse.SerializeToString,
+            ),
+            'RateAnswers': grpc.unary_unary_rpc_method_handler(
+                    servicer.RateAnswers,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.RateAnswersRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.RateAnswersResponse.SerializeToString,
+            ),
+            'ListRatings': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRatings,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.SerializeToString,
             ),
             'EstimateRun': grpc.unary_unary_rpc_method_handler(
                     servicer.EstimateRun,
@@ -1006,6 +1058,87 @@ class ResultsService:
             '/touchstone.v1.ResultsService/ListJudges',
             touchstone_dot_v1_dot_results__service__pb2.ListJudgesRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.ListJudgesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUnrated(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListUnrated',
+            touchstone_dot_v1_dot_results__service__pb2.ListUnratedRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListUnratedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RateAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/RateAnswers',
+            touchstone_dot_v1_dot_results__service__pb2.RateAnswersRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.RateAnswersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRatings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListRatings',
+            touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -77,6 +77,14 @@ class ResultsServiceStub:
     """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it."""
     ListJudges: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListJudgesRequest, _results_service_pb2.ListJudgesResponse]
     """The jobs that judge a job's answers, newest first, and what they found."""
+    ListUnrated: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListUnratedRequest, _results_service_pb2.ListUnratedResponse]
+    """A job's answers that a person has not rated under a rubric, in order."""
+    RateAnswers: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.RateAnswersRequest, _results_service_pb2.RateAnswersResponse]
+    """Stores what a person scores answers under a rubric: all ratings or none. INVALID_ARGUMENT names each wrong one, as
+    UploadDataset does lines, by its place in `ratings` from 1. The same ratings again change nothing.
+    """
+    ListRatings: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListRatingsRequest, _results_service_pb2.ListRatingsResponse]
+    """People's ratings of a job's answers that apply, by answer and rater."""
     EstimateRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]
     """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
@@ -162,6 +170,14 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """Says which of several jobs' answers to a row the caller prefers. A later preference of the same user replaces it."""
     ListJudges: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListJudgesRequest, _results_service_pb2.ListJudgesResponse]  # type: ignore[assignment]
     """The jobs that judge a job's answers, newest first, and what they found."""
+    ListUnrated: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListUnratedRequest, _results_service_pb2.ListUnratedResponse]  # type: ignore[assignment]
+    """A job's answers that a person has not rated under a rubric, in order."""
+    RateAnswers: _aio.UnaryUnaryMultiCallable[_results_service_pb2.RateAnswersRequest, _results_service_pb2.RateAnswersResponse]  # type: ignore[assignment]
+    """Stores what a person scores answers under a rubric: all ratings or none. INVALID_ARGUMENT names each wrong one, as
+    UploadDataset does lines, by its place in `ratings` from 1. The same ratings again change nothing.
+    """
+    ListRatings: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListRatingsRequest, _results_service_pb2.ListRatingsResponse]  # type: ignore[assignment]
+    """People's ratings of a job's answers that apply, by answer and rater."""
     EstimateRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
     """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
@@ -346,6 +362,32 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListJudgesResponse, _abc.Awaitable[_results_service_pb2.ListJudgesResponse]]:
         """The jobs that judge a job's answers, newest first, and what they found."""
+
+    @_abc_1.abstractmethod
+    def ListUnrated(
+        self,
+        request: _results_service_pb2.ListUnratedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListUnratedResponse, _abc.Awaitable[_results_service_pb2.ListUnratedResponse]]:
+        """A job's answers that a person has not rated under a rubric, in order."""
+
+    @_abc_1.abstractmethod
+    def RateAnswers(
+        self,
+        request: _results_service_pb2.RateAnswersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.RateAnswersResponse, _abc.Awaitable[_results_service_pb2.RateAnswersResponse]]:
+        """Stores what a person scores answers under a rubric: all ratings or none. INVALID_ARGUMENT names each wrong one, as
+        UploadDataset does lines, by its place in `ratings` from 1. The same ratings again change nothing.
+        """
+
+    @_abc_1.abstractmethod
+    def ListRatings(
+        self,
+        request: _results_service_pb2.ListRatingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListRatingsResponse, _abc.Awaitable[_results_service_pb2.ListRatingsResponse]]:
+        """People's ratings of a job's answers that apply, by answer and rater."""
 
     @_abc_1.abstractmethod
     def EstimateRun(

@@ -1,0 +1,10 @@
+-- Ratings of a job's answers that apply, after one of them, by answer, rubric and rater.
+SELECT task, item, repeat, rubric, rater, scores, note, rated_at
+FROM present_ratings
+WHERE job_id = $job_id
+    AND ($rubric = '' OR rubric = $rubric)
+    AND ($rater = '' OR rater = $rater)
+    AND (task, item, repeat, rubric, rater)
+        > ($task, $item::INTEGER, $repeat::INTEGER, $after_rubric, $after_rater)
+ORDER BY task, item, repeat, rubric, rater
+LIMIT $most

@@ -1,0 +1,145 @@
+"""People's ratings of answers under a rubric: stored whole or not at all, once, and each rater's newest applies."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from services.errors import BadLinesError, InvalidRequestError, NotFoundError
+from services.results.intake import writes
+from services.results.judging import ratings
+from services.results.storage.database import Connection
+from services.results.storage.item_rows import ERROR
+from services.results.visibility import Visibility
+from services.words import rubrics
+from tests.unit.results.builders import answer, batch, job, plan, run
+from tests.unit.words.test_rubrics import TIPS
+from touchstone.v1 import results_service_pb2 as pb
+from touchstone.v1.rubric_pb2 import Rubric
+
+RUBRIC = rubrics.of_value(TIPS)
+NOW = datetime(2026, 11, 28, 12)
+
+
+def scores(number: int = 3) -> str:
+    return json.dumps({"relevance": number, "actionability": 1, "tone": 5})
+
+
+def rating(item: int, given: str = "", **more: Any) -> pb.Rating:
+    return pb.Rating(task="t", item=item, scores=given or scores(), **more)
+
+
+def rate(connection: Connection, *given: pb.Rating, rater: str = "ann", **more: Any) -> tuple[int, int]:
+    request = pb.RateAnswersRequest(**{"job_id": "a", "rubric": RUBRIC, "ratings": given, **more})
+    stored = ratings.rate(connection, request, rater, NOW)
+    return stored.stored, stored.unchanged
+
+
+def listed(connection: Connection, **more: Any) -> list[tuple[int, str, str]]:
+    found: list[tuple[int, str, str]] = []
+    request = pb.ListRatingsRequest(job_id="a", page_size=3, **more)
+    while True:
+        page = ratings.list_ratings(connection, request)
+        found += [(one.item, one.rater, one.scores) for one in page.ratings]
+        if not page.next_page_token:
+            return found
+        request.page_token = page.next_page_token
+
+
+def unrated(connection: Connection, rater: str = "ann", page_size: int = 2) -> tuple[list[int], int, int]:
+    found: list[int] = []
+    request = pb.ListUnratedRequest(job_id="a", rubric=RUBRIC, page_size=page_size)
+    while True:
+        page = ratings.list_unrated(connection, request, rater)
+        found += [one.item for one in page.answers]
+        if not page.next_page_token:
+            return found, page.rated, page.unrated
+        request.page_token = page.next_page_token
+
+
+@pytest.fixture
+def judged(connection: Connection) -> Connection:
+    """Five answers, and a call that failed."""
+    run(connection, job("a", plan("t", 6)), right=4, wrong=1)
+    writes.store_items(connection, [batch("a", "t", [answer(5, outcome=ERROR)])])
+    return connection
+
+
+def test_ratings_are_stored_once_and_a_later_one_replaces_them(judged: Connection) -> None:
+    assert rate(judged, rating(0), rating(1)) == (2, 0)
+    assert rate(judged, rating(0), rating(1), rating(2)) == (1, 2)
+    assert rate(judged, rating(0), rater="bob") == (1, 0)
+    assert rate(judged, rating(0, scores(5), note="better")) == (1, 0)
+    plain = json.dumps({"actionability": 1, "relevance": 3, "tone": 5}, separators=(",", ":"))
+    assert listed(judged) == [
+        (0, "ann", plain.replace("3", "5", 1)),
+        (0, "bob", plain),
+        (1, "ann", plain),
+        (2, "ann", plain),
+    ]
+    assert listed(judged, rater="bob") == [(0, "bob", plain)]
+    assert len(ratings.list_ratings(judged, pb.ListRatingsRequest(job_id="a")).rubrics) == 1
+
+
+def test_a_rating_can_be_taken_back(judged: Connection) -> None:
+    rate(judged, rating(0))
+    assert rate(judged, pb.Rating(task="t", item=0)) == (1, 0)
+    assert rate(judged, pb.Rating(task="t", item=0)) == (0, 1)
+    assert listed(judged) == []
+
+
+def test_what_a_rater_has_not_rated_is_listed_in_order(judged: Connection) -> None:
+    everything = [number for (number,) in judged.execute("SELECT item FROM items WHERE outcome <> 6").fetchall()]
+    assert len(everything) == 5
+    assert unrated(judged) == (sorted(everything), 0, 5)
+    rate(judged, rating(everything[1]), rating(everything[3]))
+    left = sorted({*everything} - {everything[1], everything[3]})
+    assert unrated(judged) == (left, 2, 3)
+    assert unrated(judged, rater="bob", page_size=500) == (sorted(everything), 0, 5)
+    other = deepcopy(TIPS)
+    other["criteria"][0]["weight"] = 1
+    request = pb.ListUnratedRequest(job_id="a", rubric=rubrics.of_value(other))
+    assert ratings.list_unrated(judged, request, "ann").unrated == 5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (rating(1, '{"relevance": 3}'), "has no score for actionability"),
+        (rating(1, scores(6)), "gives relevance the score 6; it must be a whole number from 1 to 5"),
+        (rating(1, scores().replace("}", ', "style": 1}')), "scores 'style', which is not a criterion of tip-v1"),
+        (rating(1, "[]"), "not a JSON object"),
+        (rating(1, "{"), "is not JSON"),
+        (rating(99), "item 99 of task 't', to which there is no answer"),
+        (rating(0), "an earlier one rates"),
+        (rating(1, note="n" * 2001), "a note of 2,001 characters"),
+    ],
+)
+def test_one_wrong_rating_refuses_all_and_is_named(judged: Connection, wrong: pb.Rating, said: str) -> None:
+    with pytest.raises(BadLinesError, match="so none is") as refused:
+        rate(judged, rating(0), wrong, rating(2))
+    ((place, reason),) = refused.value.lines
+    assert place == 2
+    assert said in reason
+    assert listed(judged) == []
+
+
+def test_an_answer_whose_call_failed_is_not_rated(judged: Connection) -> None:
+    ((failed,),) = judged.execute("SELECT item FROM items WHERE outcome = 6").fetchall()
+    with pytest.raises(BadLinesError):
+        rate(judged, rating(failed))
+
+
+def test_the_rubric_and_the_job_are_checked(judged: Connection) -> None:
+    with pytest.raises(InvalidRequestError, match="needs a version"):
+        rate(judged, rating(0), rubric=Rubric())
+    with pytest.raises(InvalidRequestError, match="between 1 and 1,000"):
+        rate(judged)
+    with pytest.raises(NotFoundError):
+        rate(judged, rating(0), job_id="b")
+    with pytest.raises(NotFoundError):
+        ratings.list_ratings(judged, pb.ListRatingsRequest(job_id="a"), Visibility("zoe"))
