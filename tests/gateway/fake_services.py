@@ -252,6 +252,15 @@ class Results(results_service_pb2_grpc.ResultsServiceServicer):
         fake_admission.find(self.world, request.job_id)
         return self.world.judges.get(request.job_id, results_service_pb2.ListJudgesResponse())
 
+    async def ListUnrated(self, request: Any, context: Any) -> Any:
+        return fake_stored.list_unrated(self.world, request)
+
+    async def RateAnswers(self, request: Any, context: Any) -> Any:
+        return fake_stored.rate(self.world, request)
+
+    async def ListRatings(self, request: Any, context: Any) -> Any:
+        return fake_stored.list_ratings(self.world, request)
+
     async def EstimateRun(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)
         return fake_items.estimate(self.world, request)

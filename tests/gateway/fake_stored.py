@@ -18,6 +18,7 @@ from services.results.export import exports
 from services.results.intake import writes
 from services.results.items import annotate as annotating
 from services.results.items import reads
+from services.results.judging import ratings
 from services.results.scores.job_result import Computed
 from services.results.side_by_side.listing import SideBySide
 from services.results.storage.database import Connection
@@ -48,7 +49,7 @@ def _holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) 
     that what was read a moment ago is kept."""
     stored = [fake_items.items(world, job.job_id) if items else [] for job in jobs]
     results = [world.results.get(job.job_id, metric_pb2.JobResult()) for job in jobs]
-    told = sha256(bytes([items]) + repr(world.preferences).encode())
+    told = sha256(bytes([items]) + repr((world.preferences, world.ratings)).encode())
     for message in chain(jobs, results, *stored, world.names.values()):
         told.update(message.SerializeToString(deterministic=True))
     connection = _kept.pop(told.digest(), None)
@@ -66,6 +67,9 @@ def _holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) 
             )
         for row in world.preferences:
             connection.execute(f"INSERT INTO preferences VALUES ({', '.join('?' * len(row))})", row)
+        for table, rows in world.ratings.items():
+            for row in rows:
+                connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
     _kept[told.digest()] = connection
     if len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept))).close()
@@ -198,3 +202,26 @@ def _named(world: World, *job_ids: str) -> list[job_pb2.Job]:
 def _open(average: str, job_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Every run may have any place: the fakes' runs share no items."""
     return dict.fromkeys(job_ids, (1, len(job_ids))) if len(job_ids) > 1 else {}
+
+
+def list_unrated(world: World, request: pb.ListUnratedRequest) -> pb.ListUnratedResponse:
+    """Raises as the service."""
+    connection = _holding(world, _named(world, request.job_id), items=True)
+    return ratings.list_unrated(connection, request, rpc.identity().user)
+
+
+def rate(world: World, request: pb.RateAnswersRequest) -> pb.RateAnswersResponse:
+    """Raises as the service."""
+    connection = _holding(world, _named(world, request.job_id), items=True)
+    now = datetime.now(UTC).replace(tzinfo=None)
+    stored = ratings.rate(connection, request, rpc.identity().user, now)
+    for table in ("rubrics", "ratings"):
+        world.ratings[table] = connection.execute(f"FROM {table} ORDER BY number").fetchall()
+    # It holds what the world had before.
+    _kept.popitem()
+    return stored
+
+
+def list_ratings(world: World, request: pb.ListRatingsRequest) -> pb.ListRatingsResponse:
+    """Raises as the service."""
+    return ratings.list_ratings(_holding(world, _named(world, request.job_id), items=True), request)

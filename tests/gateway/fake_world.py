@@ -55,6 +55,8 @@ class World:
     usage: list[call_pb2.CallUsage] = field(default_factory=list)
     recorded: dict[str, results_service_pb2.CloseRecordedRunResponse] = field(default_factory=dict)
     """Recorded runs by name, with what closing them gives."""
+    ratings: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    """Rows of the tables of ratings and their rubrics."""
     judges: dict[str, results_service_pb2.ListJudgesResponse] = field(default_factory=dict)
     """What judges found, by the judged job."""
     logs: dict[str, list[scheduler_service_pb2.LogLine]] = field(default_factory=dict)

@@ -22,6 +22,7 @@ from services.gateway.api.declare import openapi
 from services.gateway.api.declare.endpoint import ADMIN, BASE, Endpoint, Resource
 from services.gateway.api.items.annotation import ANNOTATE
 from services.gateway.api.items.listing import ITEM_DETAIL, ITEMS
+from services.gateway.api.items.ratings import LIST_RATINGS, RATE, UNRATED_ANSWERS
 from services.gateway.api.items.side_by_side import PREFER, SIDE_BY_SIDE
 from services.gateway.api.jobs.exports import EXPORT, EXPORT_JOB
 from services.gateway.api.jobs.follow import EVENTS, LOGS, RESULTS
@@ -56,6 +57,9 @@ _LISTED: tuple[Endpoint, ...] = (
     RESCORE,
     JUDGE,
     LIST_JUDGES,
+    UNRATED_ANSWERS,
+    RATE,
+    LIST_RATINGS,
     RERUN_ITEMS,
     MARK,
     LOGS,
