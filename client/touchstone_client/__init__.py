@@ -32,7 +32,7 @@ from touchstone_client.errors import (
     UnsupportedError,
 )
 from touchstone_client.settings import Settings
-from touchstone_client.specs import RERUN, dataset_spec, sampling_parameters, suite_spec
+from touchstone_client.specs import RERUN, dataset_spec, judge_spec, sampling_parameters, suite_spec
 
 __all__ = [
     "RERUN",
@@ -51,6 +51,7 @@ __all__ = [
     "UnreachableError",
     "UnsupportedError",
     "dataset_spec",
+    "judge_spec",
     "sampling_parameters",
     "suite_spec",
 ]

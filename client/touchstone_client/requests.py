@@ -34,6 +34,7 @@ LIST_PAGE = 100
 COMPARE_S = 60.0
 EXPORT_S = IMPORT_S = UPLOAD_S = HUB_S = 3600.0
 SIDE_BY_SIDE_S = 60.0
+JUDGE_S = 60.0
 CLOSE_S = 600.0
 """Deadlines of calls that may take longer than others."""
 
@@ -206,7 +207,7 @@ def annotate(
     )
 
 
-def judge(
+def prefer(
     job_ids: Iterable[str], task: str, item: int, choice: str, preferred_job_id: str, repeat: int, blind: bool
 ) -> results_service_pb2.JudgeRowRequest:
     return results_service_pb2.JudgeRowRequest(

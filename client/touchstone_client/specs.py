@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 from google.protobuf import json_format
 
-from services.words import enums
+from services.words import enums, rubrics
 from services.words.fields import Field
 from services.words.job_options import ALL, DATASET, SUITE, DatasetJobOptions, SuiteJobOptions, fill
 from services.words.jobs import items_of, suite_of
@@ -34,6 +34,15 @@ DATASET_TASK = "rows"
 """The one task of a run over an uploaded dataset."""
 
 
+class JudgeOptions(TypedDict, total=False):
+    """Options of a judge. `repeats` are its judgements of each answer, one unless given; `budget_usd` is for its own
+    job, None for no budget."""
+
+    sampling: job_pb2.Sampling | None
+    repeats: int
+    budget_usd: float | None
+
+
 def subset_of(job: job_pb2.Job) -> str:
     """What a job leaves out, as in "subset, 80 of 9,815 items"; empty for whole suites, and before planning."""
     if not job.subset:
@@ -41,30 +50,81 @@ def subset_of(job: job_pb2.Job) -> str:
     return f"subset, {items_of(job):,} of {counted(job.published_items, 'item')}" if job.published_items else "subset"
 
 
-def suite_spec(suite: str, *, endpoint: str, model: str, **options: Unpack[SuiteJobOptions]) -> job_pb2.JobSpec:
-    """A run of one model on one suite. Without options it has all items, no examples and one answer per item.
+def suite_spec(
+    suite: str,
+    *,
+    endpoint: str,
+    model: str,
+    judges: Iterable[job_pb2.Judge] = (),
+    **options: Unpack[SuiteJobOptions],
+) -> job_pb2.JobSpec:
+    """A run of one model on one suite. Without options it has all items, no examples and one answer per item. Once it
+    is completed, each of `judges` judges its answers in a separate job.
 
     Raises KeyError for a word that a choice does not have, TypeError for an option that no job has, and InvalidError
     for an option that runs over a suite do not have and for a budget out of range.
     """
     _require_known(options, SUITE, "a suite")
-    spec = job_pb2.JobSpec(endpoint=endpoint, model=model, suite=job_pb2.SuiteWork(suite=suite))
+    spec = job_pb2.JobSpec(endpoint=endpoint, model=model, suite=job_pb2.SuiteWork(suite=suite), judges=judges)
     fill(spec, options)
     return spec
 
 
 def dataset_spec(
-    dataset_id: str, *, endpoint: str, model: str, **options: Unpack[DatasetJobOptions]
+    dataset_id: str,
+    *,
+    endpoint: str,
+    model: str,
+    judges: Iterable[job_pb2.Judge] = (),
+    **options: Unpack[DatasetJobOptions],
 ) -> job_pb2.JobSpec:
-    """A run of one model on an uploaded dataset. Without options it has all rows and the dataset's own scoring.
+    """A run of one model on an uploaded dataset. Without options it has all rows and the dataset's own scoring;
+    `judges` as in `suite_spec`.
 
     Raises KeyError for a word that a choice does not have, TypeError for an option that no job has, and InvalidError
     for an option that runs over a dataset do not have and for a budget out of range.
     """
     _require_known(options, DATASET, "a dataset")
-    spec = job_pb2.JobSpec(endpoint=endpoint, model=model, dataset=job_pb2.DatasetWork(dataset_id=dataset_id))
+    work = job_pb2.DatasetWork(dataset_id=dataset_id)
+    spec = job_pb2.JobSpec(endpoint=endpoint, model=model, dataset=work, judges=judges)
     fill(spec, options)
     return spec
+
+
+def judge_spec(
+    *, endpoint: str, model: str, rubric: Mapping[str, Any] | str, **options: Unpack[JudgeOptions]
+) -> job_pb2.Judge:
+    """A model that judges answers by a rubric: an object with the names of `touchstone.v1.Rubric`, or its JSON.
+
+    Raises InvalidError for a rubric that the services would refuse and for a budget out of range.
+    """
+    try:
+        known = rubrics.parse(rubric) if isinstance(rubric, str) else rubrics.of_value(rubric)
+    except ValueError as error:
+        raise InvalidError.of(f"The rubric {error}.") from error
+    budget_usd = options.get("budget_usd")
+    _require_budget(budget_usd)
+    return job_pb2.Judge(
+        endpoint=endpoint,
+        model=model,
+        rubric=rubrics.written(known),
+        sampling=options.get("sampling"),
+        repeats=options.get("repeats", 0),
+        budget_usd=budget_usd or 0.0,
+    )
+
+
+def judging_spec(job_id: str, judge: job_pb2.Judge, priority: str = "") -> job_pb2.JobSpec:
+    """The job in which a judge judges the stored answers of a completed one. Raises KeyError for another word than
+    those of `services.words.enums.PRIORITIES`."""
+    return job_pb2.JobSpec(
+        endpoint=judge.endpoint,
+        model=judge.model,
+        sampling=judge.sampling if judge.HasField("sampling") else None,
+        budget_usd=judge.budget_usd,
+        priority=enums.PRIORITIES[priority] if priority else None,
+        judging=job_pb2.Judging(job_id=job_id, rubric=judge.rubric, repeats=judge.repeats),
+    )
 
 
 def _require_known(options: Mapping[str, Any], known: Mapping[str, Field], work: str) -> None:
@@ -141,11 +201,12 @@ def rescore_spec(
     Raises InvalidError for another scoring of a suite.
     """
     spec = _taking(source, ())
-    # No call is made, so there is nothing to limit or to send; a batch's day is longer than a run's time.
+    # No call is made, so there is nothing to limit, to send or to judge; a batch's day is longer than a run's time.
     if spec.provider_batch:
         spec.ClearField("time_limit_s")
     spec.ClearField("provider_batch")
     spec.ClearField("budget_usd")
+    spec.ClearField("judges")
     if (scoring is not None or further is not None) and spec.WhichOneof("work") != "dataset":
         raise InvalidError.of(
             f"Job {source.job_id} ran {suite_of(spec)}, whose tasks have their own scorers. Only uploaded rows "
@@ -190,6 +251,8 @@ def _taking(source: job_pb2.Job, outcomes: Iterable[item_result_pb2.Outcome]) ->
     spec = job_pb2.JobSpec()
     spec.CopyFrom(source.spec)
     spec.reuse.CopyFrom(job_pb2.Reuse(job_id=source.job_id, rerun=outcomes))
+    # The rows of a job that judges are there already.
+    spec.ClearField("judging")
     # The first job's webhook was not requested for this one.
     spec.webhook_url = spec.schedule_id = ""
     return spec

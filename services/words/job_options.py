@@ -201,8 +201,9 @@ def place_of(spec: job_pb2.JobSpec, field: Field) -> tuple[Message, str]:
 
 def command_of(spec: job_pb2.JobSpec) -> str:
     """The shell command that queues a job with this specification. Empty for a job over other jobs' answers or
-    imported ones, which asks no model. The webhook is not part: it was requested for that one job."""
-    if spec.reuse.job_id or spec.reuse.import_id:
+    imported ones, which asks no model, and for one that judges, whose rubric is a file. For that reason, judges are not
+    part. Nor is the webhook: it was requested for that one job."""
+    if spec.reuse.job_id or spec.reuse.import_id or spec.HasField("judging"):
         return ""
     fields = SUITE if spec.HasField("suite") else DATASET
     words = ["touchstone", "run"]

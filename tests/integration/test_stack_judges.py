@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import grpc
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from services.words import rubrics
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
-from tests.stack import Endpoint, Stack, running, until
+from tests.stack import Endpoint, Stack, running, touchstone, until
 from tests.stub_thread import stub_thread
 from tests.unit.words.test_rubrics import TIPS
 from touchstone.v1 import (
@@ -164,6 +165,32 @@ def test_stored_answers_are_judged_without_a_call_to_their_model(stack: Stack) -
     ]
     assert listed
     assert job.spec.dataset.dataset_id not in listed
+
+
+def test_the_command_line_starts_judges_and_shows_what_they_found(stack: Stack, tmp_path: Path) -> None:
+    file = tmp_path / "tips.json"
+    file.write_text(json.dumps(TIPS, indent=2))
+    run = ("run", "--dataset", _upload(stack), "--limit", "20", "--model", "small")
+    made = touchstone(stack, *run, "--judge-model", "judge", "--judge-provider", "judges", "--judge-rubric", str(file))
+    assert made.returncode == 0, made.stderr
+    job_id = made.stdout.split()[0]
+    stack.wait(_judge_of(stack, job_id).job_id)
+    made = touchstone(stack, "judge", job_id, "--model", "judge", "--rubric", str(file), "--format", "json")
+    assert made.returncode == 0, made.stderr
+    document = json.loads(made.stdout)
+    answers = [item.result.response for item in stack.items(job_id)]
+    judged = [n for n in (int(answer.removeprefix("tip ")) for answer in answers) if n % FAILING]
+    assert [document[name] for name in ("asked", "judged", "failed")] == [20, len(judged), 20 - len(judged)]
+    means = {one["criterion"]: one["mean_on_scale"] for one in document["criteria"]}
+    for name in ("relevance", "actionability", "tone"):
+        assert means[name] == pytest.approx(sum(_scores(n)[name] for n in judged) / len(judged))
+    listed = json.loads(touchstone(stack, "judges", job_id, "--format", "json").stdout)
+    assert [one["criteria"] for one in listed] == [document["criteria"]] * 2
+    # Its judgements are read again without a call.
+    asked = sum(_asked.values())
+    again = touchstone(stack, "rescore", document["job_id"])
+    assert again.returncode == 0, again.stderr
+    assert sum(_asked.values()) == asked
 
 
 def test_what_cannot_be_judged_is_refused_with_a_reason(stack: Stack) -> None:

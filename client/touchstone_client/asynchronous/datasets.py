@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Unpack
 
 from services.words.job_options import DatasetJobOptions
@@ -120,13 +120,14 @@ class Datasets(Jobs, Installation):
         *,
         endpoint: str = "",
         request_id: str = "",
+        judges: Sequence[job_pb2.Judge] = (),
         **options: Unpack[DatasetJobOptions],
     ) -> list[job_pb2.Job]:
         """Queues a job for each model, given as `model`, if just one endpoint has it, or as `model@endpoint`; the rest
         as in `dataset_spec`. All or none. The same request id returns the same jobs.
         """
         specs = [
-            dataset_spec(dataset_id, endpoint=target.endpoint, model=target.model, **options)
+            dataset_spec(dataset_id, endpoint=target.endpoint, model=target.model, judges=judges, **options)
             for target in await self.targets(models, endpoint)
         ]
         return await self.run_all(specs, request_id)

@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Unpack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Unpack
 
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2, scoring_pb2
 from touchstone_client import requests
 from touchstone_client.blocking.calls import Calls
 from touchstone_client.errors import ClientError, NotFoundError
-from touchstone_client.requests import CLOSE_S, IMPORT_S, JobFilters, ScoredJob
-from touchstone_client.specs import rerun_spec, rescore_spec
+from touchstone_client.requests import CLOSE_S, IMPORT_S, JUDGE_S, JobFilters, ScoredJob
+from touchstone_client.specs import JudgeOptions, judge_spec, judging_spec, rerun_spec, rescore_spec
 from touchstone_client.watching import Watch
 
 
@@ -155,6 +155,24 @@ class Jobs(Calls):
     ) -> job_pb2.Job:
         """A new job that asks again for this job's items with these outcomes, and takes its other answers."""
         return self.run(rerun_spec(self.job(job_id), outcomes, max_tokens, context_length, budget_usd))
+
+    def judge(
+        self,
+        job_id: str,
+        *,
+        endpoint: str,
+        model: str,
+        rubric: Mapping[str, Any] | str,
+        priority: str = "",
+        request_id: str = "",
+        **options: Unpack[JudgeOptions],
+    ) -> job_pb2.Job:
+        """A new job in which a model judges this completed job's stored answers, as `judge_spec`. Request ids work as
+        in `run`. InvalidError for a rubric with a mistake, StateError while the job is not completed."""
+        judge = judge_spec(endpoint=endpoint, model=model, rubric=rubric, **options)
+        request = requests.create_job(judging_spec(job_id, judge, priority), request_id)
+        answer = self._ask(request, scheduler_service_pb2.CreateJobResponse, JUDGE_S)
+        return answer.job
 
     def logs(self, job_id: str, level: str = "") -> Iterator[scheduler_service_pb2.LogLine]:
         """What the services logged about a job, oldest first; `level` is "warning" or "error" for less."""

@@ -71,7 +71,7 @@ class Results(Calls):
         answer = self._ask(request, results_service_pb2.AnnotateItemResponse)
         return answer.item
 
-    def judge(
+    def prefer(
         self,
         job_ids: Iterable[str],
         task: str,
@@ -84,9 +84,22 @@ class Results(Calls):
     ) -> results_service_pb2.Preference:
         """Stores what you prefer of the jobs' answers to a row, named as the first of them numbers it: "better" with
         `preferred_job_id`, "tie", "all_bad"; "none" withdraws it."""
-        request = requests.judge(job_ids, task, item, choice, preferred_job_id, repeat, blind)
+        request = requests.prefer(job_ids, task, item, choice, preferred_job_id, repeat, blind)
         answer = self._ask(request, results_service_pb2.JudgeRowResponse)
         return answer.preference
+
+    def judges(self, job_id: str) -> list[results_service_pb2.JudgeRun]:
+        """The jobs that judge a job's answers, at most 100, newest first. Their metrics are means of shares of the
+        criteria's scales, 0 to 1: `services.words.rubrics.on_scale` converts them."""
+        request = results_service_pb2.ListJudgesRequest(job_id=job_id)
+        answer = self._ask(request, results_service_pb2.ListJudgesResponse)
+        return list(answer.judges)
+
+    def judgements(self, job_id: str, task: str, item: int, repeat: int = 0) -> list[results_service_pb2.JudgeRun]:
+        """`judges`, each with its judgements of one answer."""
+        request = results_service_pb2.ListJudgesRequest(job_id=job_id, task=task, item=item, repeat=repeat)
+        answer = self._ask(request, results_service_pb2.ListJudgesResponse)
+        return list(answer.judges)
 
     def side_by_side(
         self,

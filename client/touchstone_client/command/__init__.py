@@ -21,6 +21,7 @@ from touchstone_client.command.reading import (
     installation,
     items,
     jobs,
+    judges,
     leaderboard,
     logs,
     receipt,
@@ -33,6 +34,7 @@ from touchstone_client.command.running import (
     dataset,
     estimate,
     import_logs,
+    judge,
     recorded_runs,
     rerun,
     rescore,
@@ -58,8 +60,8 @@ exit codes:
 """
 _VERBS = (
     run, estimate, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control, rescore, rerun,
-    dataset, import_logs, recorded_runs, export, gate, installation, configurations, schedules, webhooks, logs,
-    completion,
+    judge, judges, dataset, import_logs, recorded_runs, export, gate, installation, configurations, schedules, webhooks,
+    logs, completion,
 )  # fmt: skip
 
 

@@ -88,11 +88,14 @@ def answering(fakes: Fakes) -> Fakes:
         ),
         "ListSideBySide": results.ListSideBySideResponse(rows=[results.SideBySideRow(custom_id="a")]),
         "AnnotateItem": results.AnnotateItemResponse(),
+        "ListJudges": results.ListJudgesResponse(
+            judges=[results.JudgeRun(job=job(), judgements=[results.Judgement(number=1, scores="{}")])]
+        ),
     }
     return fakes
 
 
-@pytest.mark.parametrize(("number", "last"), [(0, "Export"), (1, "CancelJob"), (2, "Export")])
+@pytest.mark.parametrize(("number", "last"), [(0, "Export"), (1, "CancelJob"), (2, "Export"), (3, "ListJudges")])
 def test_the_python_shown_runs(
     answering: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, last: str
 ) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.unit.client.fakes import JOB, OTHER, Fakes, dataset_job, job
+from tests.unit.words.test_rubrics import CORRECT, TIPS
 from touchstone.v1 import item_result_pb2, job_pb2, scheduler_service_pb2
-from touchstone_client import Client, InvalidError, Scoring
+from touchstone_client import Client, InvalidError, Scoring, judge_spec, sampling_parameters
 from touchstone_client.specs import RERUN, changed_scoring, dataset_spec, rerun_spec, rescore_spec, suite_spec
 
 
@@ -131,3 +133,40 @@ def test_options_of_other_work_are_refused_by_name() -> None:
         dataset_spec("ds_1", endpoint="e", model="m", shots=2, repeats=3)  # type: ignore[call-arg]
     with pytest.raises(InvalidError, match=r"^Runs over a suite do not take provider_batch"):
         suite_spec("glue", endpoint="e", model="m", provider_batch=True)  # type: ignore[call-arg]
+
+
+def test_a_judges_rubric_is_an_object_or_its_json() -> None:
+    sampling = sampling_parameters(temperature=0)
+    made = judge_spec(endpoint="e", model="judge", rubric=TIPS, sampling=sampling, repeats=2, budget_usd=1.5)
+    assert (made.endpoint, made.model, made.sampling, made.repeats, made.budget_usd) == ("e", "judge", sampling, 2, 1.5)
+    assert made.rubric == judge_spec(endpoint="e", model="judge", rubric=json.dumps(TIPS, indent=2)).rubric
+    for spec in (
+        suite_spec("glue", endpoint="e", model="m", judges=[made]),
+        dataset_spec("ds_1", endpoint="e", model="m", judges=[made]),
+    ):
+        assert list(spec.judges) == [made]
+
+
+@pytest.mark.parametrize(
+    ("rubric", "said"),
+    [
+        ({}, "needs a version"),
+        ("[]", "is not a JSON object"),
+        ({**TIPS, "criterion": []}, "has another form"),
+        ({**CORRECT, "criteria": CORRECT["criteria"] * 2}, "has two criteria correct"),
+    ],
+)
+def test_a_rubric_with_a_mistake_makes_no_judge(rubric: Any, said: str) -> None:
+    with pytest.raises(InvalidError, match=f"^The rubric {said}"):
+        judge_spec(endpoint="e", model="judge", rubric=rubric)
+    with pytest.raises(InvalidError, match="budget_usd must be"):
+        judge_spec(endpoint="e", model="judge", rubric=TIPS, budget_usd=0)
+
+
+def test_scores_made_again_are_not_judged_again() -> None:
+    source = dataset_job()
+    source.spec.judges.add(endpoint="e", model="judge")
+    assert not rescore_spec(source).judges
+    assert rerun_spec(source, [item_result_pb2.OUTCOME_REFUSED]).judges
+    source.spec.judging.job_id = OTHER
+    assert not rescore_spec(source).HasField("judging")

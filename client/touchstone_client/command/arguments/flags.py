@@ -33,7 +33,7 @@ _FLAGS = {
     "sampling": "the sampling",
     "scoring": "the scoring",
 }
-_PATH = r"(?:(?:spec|config|params|reuse|items|sampling|suite|dataset|scoring|options|conditions|source)\.)+"
+_PATH = r"(?:(?:spec|config|params|reuse|judging|items|sampling|suite|dataset|scoring|options|conditions|source)\.)+"
 _NAMES = [name for name in _FLAGS if "." not in name]
 _TWO_WORDS = [name for name in _NAMES if "_" in name]
 _MEMBER = r"(?:\.(\w[\w-]*(?:\.\w[\w-]*)*))?"

@@ -36,6 +36,11 @@ def add_how(parser: argparse.ArgumentParser) -> None:
     """Tasks, mode, sampling, priority. Names that begin with --ollama come from the product's first document."""
     for name in _OF_EVERY_JOB:
         add_field(parser, ALL[name])
+    add_sampling(parser)
+
+
+def add_sampling(parser: argparse.ArgumentParser) -> None:
+    """The sampling parameters, as `parameters_of` reads them."""
     for parameter in PARAMETERS.values():
         add_field(parser, parameter)
     parser.add_argument(

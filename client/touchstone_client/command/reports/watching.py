@@ -16,6 +16,7 @@ from touchstone_client.command.arguments.declaring import add_format
 from touchstone_client.command.arguments.flags import in_flags
 from touchstone_client.command.exits import DONE, FAILED, INTERRUPTED
 from touchstone_client.command.printing.figures import dollars, left, lost, rate
+from touchstone_client.command.reports.judging import print_judge
 from touchstone_client.command.reports.scores import print_scores
 
 
@@ -52,7 +53,7 @@ def watch(client: Client, job_id: str, format: str) -> int:
     if job.state != job_pb2.Job.STATE_COMPLETED:
         print(f"touchstone: {in_flags(job.reason) or 'the job was cancelled.'}", file=sys.stderr)
         return FAILED
-    print_scores(client, job, format)
+    (print_judge if job.spec.HasField("judging") else print_scores)(client, job, format)
     return FAILED if job.incomplete else DONE
 
 

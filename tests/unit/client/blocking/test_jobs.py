@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from services import errors
+from services.words import rubrics
 from tests.unit.client.fakes import JOB, OTHER, Fakes, job, states, watched
+from tests.unit.words.test_rubrics import TIPS
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
-from touchstone_client import Client, NotFoundError, suite_spec
+from touchstone_client import Client, InvalidError, NotFoundError, suite_spec
 
 
 def test_two_runs_of_one_spec_are_two_jobs(fakes: Fakes) -> None:
@@ -84,3 +86,17 @@ def test_an_estimate_names_the_run_it_is_learned_from(fakes: Fakes) -> None:
         assert client.estimate(JOB, 5000, concurrency=8).items == 5000
     (request,) = fakes.requests("EstimateRun")
     assert (request.job_id, request.items, request.concurrency) == (JOB, 5000, 8)
+
+
+def test_a_judge_is_a_job_over_another_jobs_answers(fakes: Fakes) -> None:
+    fakes.answers["CreateJob"] = scheduler_service_pb2.CreateJobResponse(job=job(OTHER))
+    with Client() as client:
+        made = client.judge(JOB, endpoint="e", model="judge", rubric=TIPS, repeats=2, priority="low", request_id="once")
+        with pytest.raises(InvalidError, match="needs a version"):
+            client.judge(JOB, endpoint="e", model="judge", rubric="{}")
+    assert made.job_id == OTHER
+    (request,) = fakes.requests("CreateJob")
+    spec = request.spec
+    assert (request.request_id, spec.endpoint, spec.model, spec.WhichOneof("work")) == ("once", "e", "judge", None)
+    assert (spec.judging.job_id, spec.judging.repeats, spec.priority) == (JOB, 2, job_pb2.PRIORITY_LOW)
+    assert rubrics.parse(spec.judging.rubric) == rubrics.of_value(TIPS)

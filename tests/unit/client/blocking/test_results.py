@@ -116,11 +116,21 @@ def test_an_annotation_says_whose_answer_it_is_about(fakes: Fakes) -> None:
 def test_a_preference_names_the_row_and_the_better_answer(fakes: Fakes) -> None:
     fakes.answers["JudgeRow"] = results_service_pb2.JudgeRowResponse()
     with Client() as client:
-        client.judge([JOB, OTHER], "rows", 3, "better", preferred_job_id=OTHER, repeat=1, blind=True)
+        client.prefer([JOB, OTHER], "rows", 3, "better", preferred_job_id=OTHER, repeat=1, blind=True)
     (request,) = fakes.requests("JudgeRow")
     assert (list(request.job_ids), request.task, request.item, request.repeat) == ([JOB, OTHER], "rows", 3, 1)
     assert request.choice == results_service_pb2.Preference.CHOICE_BETTER
     assert (request.preferred_job_id, request.blind) == (OTHER, True)
+
+
+def test_judges_are_listed_with_or_without_their_judgements(fakes: Fakes) -> None:
+    judge = results_service_pb2.JudgeRun(job=job(OTHER))
+    fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse(judges=[judge])
+    with Client() as client:
+        assert client.judges(JOB) == client.judgements(JOB, "rows", 3, 1) == [judge]
+    whole, one = fakes.requests("ListJudges")
+    assert whole == results_service_pb2.ListJudgesRequest(job_id=JOB)
+    assert one == results_service_pb2.ListJudgesRequest(job_id=JOB, task="rows", item=3, repeat=1)
 
 
 async def test_rows_side_by_side_come_page_after_page(fakes: Fakes) -> None:

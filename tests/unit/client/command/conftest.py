@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from services.words import rubrics
 from tests.unit.client.command.verbs import comparison
 from tests.unit.client.fakes import JOB, OTHER, Fakes, dataset, dataset_job, job, metric, result
+from tests.unit.words.test_rubrics import CORRECT
 from touchstone.v1 import (
     call_pb2,
     dataset_pb2,
@@ -122,6 +124,9 @@ def told(fakes: Fakes) -> Fakes:
             runs=[call_pb2.RecordedRun(name="bot", calls=3, models=["one@local", "two@local"])]
         ),
         "GetItem": results.GetItemResponse(item=stored),
+        "ListJudges": results.ListJudgesResponse(
+            judges=[results.JudgeRun(job=job(), rubric=rubrics.of_value(CORRECT))]
+        ),
         "GetLeaderboard": entry,
         "Compare": comparison(),
         "GetQueue": scheduler.GetQueueResponse(queue=queue_pb2.Queue(running=[job(state="RUNNING")], slots=3)),

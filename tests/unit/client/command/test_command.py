@@ -88,6 +88,7 @@ def test_a_refusal_names_arguments_and_not_fields(
         ["webhooks", "dead"],
         ["configurations", "list"],
         ["recorded-runs", "list"],
+        ["judges", JOB],
     ],
 )
 def test_every_reading_verb_prints_every_format(told: Fakes, capsys: Captured, arguments: list[str]) -> None:

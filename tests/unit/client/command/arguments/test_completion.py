@@ -25,6 +25,8 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     [
         ("touchstone ga", {"gate"}),
         ("touchstone re", {"results", "resume", "retry", "rescore", "rerun", "receipt", "recorded-runs"}),
+        ("touchstone ju", {"judge", "judges"}),
+        ("touchstone run --judge-m", {"--judge-model"}),
         ("touchstone dataset u", {"upload"}),
         ("touchstone annotate last 3 fi", {"fix"}),
         ("touchstone side-by-side last --filter only-", {"only-right", "only-wrong"}),

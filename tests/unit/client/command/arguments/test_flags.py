@@ -20,6 +20,7 @@ from touchstone_client.command.arguments.flags import in_flags, refusal
         ("spec.suite.limit must be positive.", "--limit must be positive."),
         ("num_predict must be between 1 and 9.", "--max-tokens must be between 1 and 9."),
         ("config.num_ctx is too small.", "--context-length is too small."),
+        ("spec.judging.repeats must be between 1 and 10.", "--repeats must be between 1 and 10."),
         ("The limit of a task is 5.", "The limit of a task is 5."),
         ("custom_id in every row is a text.", "custom_id in every row is a text."),
         ("spec.sampling is not complete.", "the sampling is not complete."),

@@ -129,5 +129,6 @@ def test_the_command_of_a_job_makes_the_same_job(told: Fakes, spec: job_pb2.JobS
     assert told.specs() == [spec]
 
 
-def test_a_job_that_asked_no_model_has_no_command() -> None:
+def test_a_job_over_other_jobs_answers_has_no_command() -> None:
     assert command_of(job_pb2.JobSpec(reuse=job_pb2.Reuse(job_id=JOB))) == ""
+    assert command_of(job_pb2.JobSpec(judging=job_pb2.Judging(job_id=JOB))) == ""

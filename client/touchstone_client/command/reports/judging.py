@@ -1,0 +1,126 @@
+"""What judges found: each criterion on its own scale, the composite as a share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from services.words import rubrics
+from services.words.jobs import status_of
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
+from touchstone.v1.rubric_pb2 import RubricCriterion
+from touchstone_client.client import Client
+from touchstone_client.command.printing.documents import document
+from touchstone_client.command.printing.figures import MISSING
+from touchstone_client.command.printing.labels import labels
+from touchstone_client.command.printing.output import Column, Report, Table, show
+from touchstone_client.command.reports.scores import optional
+from touchstone_client.errors import ClientError
+
+JudgeRun = results_service_pb2.JudgeRun
+_SHARE = (0, 1)
+"""The scale of choices and of the composite."""
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "−")
+
+
+def _two(value: float | None) -> str:
+    return MISSING if value is None else _minus(f"{value:.2f}")
+
+
+def _interval(ends: tuple[float | None, float | None]) -> str:
+    return "" if None in ends else " to ".join(map(_two, ends))
+
+
+_COLUMNS = (
+    Column("judge", "judge", data=False),
+    Column("job_id", "job", extra=True),
+    Column("model_name", ""),
+    Column("endpoint", ""),
+    Column("status", "status", extra=True),
+    Column("rubric", "rubric"),
+    Column("criterion", "criterion"),
+    Column("mean_on_scale", "mean", _two, right=True, key=True),
+    Column("interval", "95 % interval", _interval, right=True, data=False, key=True),
+    Column("ci95_low_on_scale", ""),
+    Column("ci95_high_on_scale", ""),
+    Column("scale", "scale", lambda ends: f"{_minus(str(ends[0]))} to {ends[1]}"),
+    Column("judged", "judged", right=True),
+    Column("asked", "of", right=True),
+    Column("failed", "failed", right=True),
+)
+
+
+def report(runs: Sequence[JudgeRun], none: str = "") -> Report:
+    """A row for each judge and metric; `none` is the note on no judges."""
+    called = labels([run.job for run in runs])
+    rows = [row for run in runs for row in _rows(run, called[run.job.job_id])]
+    notes = [f"{called[run.job.job_id]}: {run.job.reason}" for run in runs if run.job.reason]
+    return Report([Table(_COLUMNS, rows)], notes=notes if runs else [none], document=[_document(run) for run in runs])
+
+
+def print_judge(client: Client, job: job_pb2.Job, format: str) -> None:
+    """What one job that judges has found, as `print_scores`."""
+    try:
+        tasks = client.result(job.job_id).tasks
+    except ClientError as error:
+        print(f"touchstone: no scores yet: {error.message}", file=sys.stderr)
+        return
+    rubric = rubrics.parse(job.spec.dataset.scoring.rubric)
+    run = JudgeRun(job=job, rubric=rubric, result=tasks[0] if tasks else None)
+    show(replace(report([run]), document=_document(run)), format)
+
+
+def _rows(run: JudgeRun, name: str) -> Iterator[Sequence[Any]]:
+    scales = {criterion.name: criterion for criterion in run.rubric.criteria if not criterion.choices}
+    known = {metric.metric: metric for metric in run.result.metrics}
+    counts = _counts(run)
+    for word in rubrics.names(run.rubric):
+        scale, metric = scales.get(word), known.get(word, metric_pb2.Metric())
+        low, mean, high = (_on_scale(optional(metric, part), scale) for part in ("ci95_low", "mean", "ci95_high"))
+        yield (
+            name,
+            run.job.job_id,
+            run.job.spec.model,
+            run.job.spec.endpoint,
+            status_of(run.job.state),
+            run.rubric.version,
+            word,
+            mean,
+            (low, high),
+            low,
+            high,
+            [scale.lowest, scale.highest] if scale else [*_SHARE],
+            *counts.values(),
+        )
+
+
+def _counts(run: JudgeRun) -> dict[str, int]:
+    """Judgements: those with scores, those that were asked for, and those that could not be read."""
+    result, outcomes = run.result, run.result.outcomes
+    return {
+        "judged": outcomes.answered,
+        "asked": result.items_planned or run.job.progress.items_total,
+        "failed": result.items - outcomes.answered - outcomes.infrastructure_error,
+    }
+
+
+def _on_scale(share: float | None, scale: RubricCriterion | None) -> float | None:
+    return share if share is None or scale is None else rubrics.on_scale(scale, share)
+
+
+def _document(run: JudgeRun) -> dict[str, Any]:
+    """The figures of the table, and the whole messages, whose means are shares of the scale."""
+    table = Table(_COLUMNS, [*_rows(run, "")])
+    kept = ("criterion", "mean_on_scale", "ci95_low_on_scale", "ci95_high_on_scale", "scale")
+    return {
+        "job_id": run.job.job_id,
+        "status": status_of(run.job.state),
+        "criteria": [{name: record[name] for name in kept} for record in table.records()],
+        **_counts(run),
+        **document(run),
+    }

@@ -1,0 +1,68 @@
+"""What judges found, from the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from services.words import rubrics
+from tests.unit.client.fakes import JOB, OTHER, Fakes, dataset_job, metric
+from tests.unit.words.test_rubrics import CORRECT, TIPS
+from touchstone.v1 import metric_pb2, results_service_pb2
+from touchstone_client.command import main
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def judged(fakes: Fakes) -> Fakes:
+    """Two judges by different rubrics, the second of which could not begin."""
+    result = metric_pb2.TaskResult(task="rows", items=10, items_planned=10)
+    result.metrics.extend([metric("composite", 0.6, 0.05), metric("relevance", 0.75, 0.05), metric("tone", 1.0, 0.0)])
+    result.outcomes.answered, result.outcomes.unparsed, result.outcomes.infrastructure_error = 7, 2, 1
+    runs = [
+        results_service_pb2.JudgeRun(job=dataset_job(JOB, "big"), rubric=rubrics.of_value(TIPS), result=result),
+        results_service_pb2.JudgeRun(
+            job=dataset_job(OTHER, "small", "FAILED", reason="The endpoint is down."), rubric=rubrics.of_value(CORRECT)
+        ),
+    ]
+    fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse(judges=runs)
+    return fakes
+
+
+def test_each_criterion_is_on_its_own_scale_and_the_composite_is_a_share(judged: Fakes, capsys: Captured) -> None:
+    assert main(["judges", JOB]) == 0
+    table, notes = capsys.readouterr().out.split("\n\n")
+    heading, *lines = ([*line.split()] for line in table.splitlines())
+    assert heading[-3:] == ["judged", "of", "failed"]
+    assert [line[:1] + line[3:] for line in lines] == [
+        ["big", "tip-v1", "composite", "0.60", "0.50", "to", "0.70", "0", "to", "1", "7", "10", "2"],
+        ["big", "tip-v1", "relevance", "4.00", "3.60", "to", "4.40", "1", "to", "5", "7", "10", "2"],
+        ["big", "tip-v1", "actionability", "–", "1", "to", "5", "7", "10", "2"],
+        ["big", "tip-v1", "tone", "5.00", "5.00", "to", "5.00", "1", "to", "5", "7", "10", "2"],
+        ["small", "qa-v1", "correct", "–", "0", "to", "1", "0", "0", "0"],
+    ]
+    assert notes == "small: The endpoint is down.\n"
+
+
+def test_programs_get_all_figures(judged: Fakes, capsys: Captured) -> None:
+    assert main(["judges", JOB, "--format", "json"]) == 0
+    big, small = json.loads(capsys.readouterr().out)
+    assert (big["job_id"], big["judged"], big["asked"], big["failed"]) == (JOB, 7, 10, 2)
+    assert big["criteria"][1]["scale"] == [1, 5]
+    assert big["result"]["metrics"][1]["mean"] == 0.75
+    assert small["rubric"]["version"] == "qa-v1"
+    assert main(["judges", JOB, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["mean_on_scale"] for row in rows] == ["0.6", "4.0", "", "5.0", ""]
+
+
+def test_without_a_judge_the_command_says_how_to_start_one(fakes: Fakes, capsys: Captured) -> None:
+    fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse()
+    assert main(["judges", JOB]) == 0
+    assert f"touchstone judge {JOB} --model MODEL --rubric FILE" in capsys.readouterr().out
+    assert main(["judges", JOB, "--format", "json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
