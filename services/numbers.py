@@ -6,6 +6,8 @@ instead: that would be a wrong statement.
 
 from __future__ import annotations
 
+import re
+
 MOST_USD = 10_000.0
 """Highest cost of one answer, in US dollars."""
 MOST_JOB_USD = 1e12
@@ -26,6 +28,8 @@ MOST_STATISTIC = 1e12
 """The largest statistic of one answer, either way: sums of squares over any job stay finite."""
 MOST_WAIT_S = 86_400.0
 """Longest wait that a provider may ask for, in seconds."""
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
 
 
 def real(value: object, low: float, high: float) -> float | None:
@@ -50,3 +54,12 @@ def answer_usd(value: object) -> float | None:
 def job_usd(value: object) -> float | None:
     """US dollars that one job cost."""
     return real(value, 0.0, MOST_JOB_USD)
+
+
+def parameters_b(text: str) -> float:
+    """Billions of parameters in "7.6B", "qwen2.5:7b", "8x7b" or "smollm-135M-instruct"; 0 when it does not say."""
+    sizes = []
+    for experts, number, unit in _SIZE.findall(text):
+        billions = float(number) * float(experts or 1)
+        sizes.append(real(billions if unit in "bB" else billions / 1000, 0.0, MOST_PARAMETERS_B))
+    return max(filter(None, sizes), default=0.0)

@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 from services.chat_requests.faults import WrongRowError, quoted
 
 MOST_DEPTH = 32
+MOST_LINE_BYTES = 2 * 1024 * 1024
+"""Of a line of a file, and of the messages that a template makes of one."""
 _SHORT = 64 * 1024
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _NO_BRACKETS = bytes(each for each in range(256) if each not in _STEP)

@@ -32,3 +32,21 @@ def test_a_count_above_which_a_float_is_not_exact_is_not_known() -> None:
 def test_an_answer_costs_less_than_a_job_may() -> None:
     assert numbers.answer_usd(20_000.0) is None
     assert numbers.job_usd(20_000.0) == 20_000.0
+
+
+@pytest.mark.parametrize(
+    ("text", "billions"),
+    [
+        ("7.6B", 7.6),
+        ("qwen2.5:7b", 7),
+        ("qwen2.5-0.5b-instruct", 0.5),
+        ("mixtral:8x7b", 56),
+        ("gemma3:270m", 0.27),
+        ("allenai/OLMo-2-1124-7B-Instruct", 7),
+        ("gpt-4o", 0),
+        ("mistral:latest", 0),
+        ("phi3b5", 0),
+    ],
+)
+def test_a_models_size_is_read_from_its_name(text: str, billions: float) -> None:
+    assert numbers.parameters_b(text) == pytest.approx(billions)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
+from services import numbers
 from services.evaluator.endpoints import model_files
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.engine_options import EngineModel, EngineOptions
@@ -107,7 +108,7 @@ class EngineProvider:
             endpoint_pb2.Model(
                 model=model.name,
                 digest=files.digest,
-                parameters_b=files.parameters_b or capabilities.parameters_b(f"{model.name} {model.path}"),
+                parameters_b=files.parameters_b or numbers.parameters_b(f"{model.name} {model.path}"),
                 quantization=files.weights,
                 disk_bytes=files.disk_bytes,
                 memory_bytes=round(model.memory_gb * 1e9),

@@ -13,7 +13,7 @@ from typing import Any
 from nats.aio.msg import Msg
 
 import services
-from services import further_fields
+from services import further_fields, numbers
 from services.bus import EVALUATORS, PLAN_ENDPOINT, Bus, of_job
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
 from services.evaluator.answers.reading.layers import Layer
@@ -254,7 +254,7 @@ class Planner:
         model = named(endpoint.models, spec.model)
         if model is None:
             raise InvalidRequestError(no_model(endpoint, spec.model), "model")
-        size = model.parameters_b or capabilities.parameters_b(model.model)
+        size = model.parameters_b or numbers.parameters_b(model.model)
         capabilities.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
         return model
 

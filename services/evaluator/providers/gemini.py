@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
 from services.evaluator.providers import gemini_wire
@@ -180,6 +181,6 @@ def _model(entry: dict[str, Any]) -> endpoint_pb2.Model | None:
         return None
     return endpoint_pb2.Model(
         model=name,
-        parameters_b=capabilities.parameters_b(name),
+        parameters_b=numbers.parameters_b(name),
         context_length=count(entry, "inputTokenLimit", 2**31 - 1),
     )

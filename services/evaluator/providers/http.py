@@ -50,7 +50,7 @@ class HttpProvider:
         """The configured names, else the endpoint's own. Makes no call: an application has no listing."""
         failures.require_key(self._endpoint)
         names = self._endpoint.models or (self._endpoint.name,)
-        models = (endpoint_pb2.Model(model=name, parameters_b=capabilities.parameters_b(name)) for name in names)
+        models = (endpoint_pb2.Model(model=name, parameters_b=numbers.parameters_b(name)) for name in names)
         return Listing(tuple(capabilities.complete(self._endpoint, model) for model in models))
 
     async def generate(self, request: Request) -> Response:

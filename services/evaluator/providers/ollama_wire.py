@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from services import numbers
 from services.evaluator.items.task import Message, Response
-from services.evaluator.providers.protocol import capabilities, common_form
+from services.evaluator.providers.protocol import common_form
 from services.evaluator.providers.protocol.events import Texts, kept, members
 from services.evaluator.providers.protocol.usage import Told, count, entries, part, parts, string
 from services.words.sampling import PARAMETERS
@@ -35,7 +36,7 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
     found = endpoint_pb2.Model(
         model=string(entry, "name") or string(entry, "model"),
         digest=string(entry, "digest"),
-        parameters_b=capabilities.parameters_b(string(details, "parameter_size")),
+        parameters_b=numbers.parameters_b(string(details, "parameter_size")),
         quantization=string(details, "quantization_level"),
         disk_bytes=size,
         context_length=count(details, "context_length", 2**31 - 1),

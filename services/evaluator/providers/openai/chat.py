@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from services import numbers
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.endpoints.kinds import OPENAI_URL
 from services.evaluator.items.task import Response
@@ -188,7 +189,7 @@ class OpenAIProvider:
             return
         await self._ensure_listed()
         known = (self._listed or {}).get(model)
-        size = known.parameters_b if known is not None else capabilities.parameters_b(model)
+        size = known.parameters_b if known is not None else numbers.parameters_b(model)
         capabilities.refuse_larger(self._endpoint.name, model, size, self._endpoint.max_model_b)
 
     async def _ensure_listed(self) -> None:

@@ -167,7 +167,7 @@ def model(entry: dict[str, Any]) -> endpoint_pb2.Model:
     lengths += [count(meta, key, _MOST_LENGTH) for key in ("n_ctx", "n_ctx_train")]
     found = endpoint_pb2.Model(
         model=name,
-        parameters_b=capabilities.billions(count(meta, "n_params")) or capabilities.parameters_b(name),
+        parameters_b=capabilities.billions(count(meta, "n_params")) or numbers.parameters_b(name),
         disk_bytes=count(meta, "size"),
         context_length=next(filter(None, lengths), 0),
     )

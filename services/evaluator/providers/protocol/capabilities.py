@@ -16,17 +16,6 @@ from services.words.sampling import PARAMETERS
 from touchstone.v1 import endpoint_pb2, job_pb2
 from touchstone.v1.endpoint_pb2 import Capabilities
 
-_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
-
-
-def parameters_b(text: str) -> float:
-    """Billions of parameters in "7.6B", "qwen2.5:7b", "8x7b" or "smollm-135M-instruct"; 0 when it does not say."""
-    sizes = []
-    for experts, number, unit in _SIZE.findall(text):
-        billions = float(number) * float(experts or 1)
-        sizes.append(numbers.real(billions if unit in "bB" else billions / 1000, 0.0, numbers.MOST_PARAMETERS_B))
-    return max(filter(None, sizes), default=0.0)
-
 
 def billions(parameters: int) -> float:
     """Billions in a count of parameters; 0 for an impossible count."""
@@ -36,7 +25,7 @@ def billions(parameters: int) -> float:
 def known_b(endpoint: Endpoint, model: str) -> float:
     """What the endpoints file or the name says; 0 when neither does."""
     entry = endpoint.entry(model)
-    return (entry.parameters_b if entry is not None else 0.0) or parameters_b(model)
+    return (entry.parameters_b if entry is not None else 0.0) or numbers.parameters_b(model)
 
 
 def refuse_larger(endpoint: str, model: str, size_b: float, max_model_b: float) -> None:

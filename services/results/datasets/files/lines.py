@@ -14,7 +14,7 @@ from services.chat_requests import strict_json
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.words import refusals
 
-MOST_BYTES = 2 * 1024 * 1024
+MOST_BYTES = strict_json.MOST_LINE_BYTES
 MOST_BLANK = 100_000
 """Most blank lines of a file that consists mostly of them: each costs as much as a short row."""
 Numbered = Iterator[tuple[int, bytes | WrongRowError]]

@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 from services.chat_requests import messages, sampling
 from services.chat_requests.faults import WrongRowError, quoted
+from services.chat_requests.paths import has, value_at
 from services.chat_requests.strict_json import dump, parse
-from services.results.datasets.reading.paths import has, value_at
+from services.chat_requests.template import Template
 from services.results.datasets.reading.promptfoo import OneScorer, Promptfoo
 from services.results.datasets.reading.row import Row
 from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shapes import Shape
 from services.results.datasets.reading.tally import Tally
-from services.results.datasets.reading.template import Template
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 _METHOD, _URL = "POST", "/v1/chat/completions"

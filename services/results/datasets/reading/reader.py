@@ -8,20 +8,20 @@ from itertools import chain, islice
 from typing import Any
 
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests.paths import has
+from services.chat_requests.template import Template
 from services.results.datasets.files.decoding import Decoded
 from services.results.datasets.files.lines import NO_ROWS, Values
 from services.results.datasets.files.opening import Container, Opened, Sheet, opened
 from services.results.datasets.frames import BadLines, Kind, Limits, Refusal, frame
 from services.results.datasets.reading.forms import BatchLines, Columns, Form, PlainLines, Shaped, Tests
 from services.results.datasets.reading.last_assistant import LastMessages
-from services.results.datasets.reading.paths import has
 from services.results.datasets.reading.promptfoo import template_of
 from services.results.datasets.reading.recognition import PROMPTFOO, SHAPE_OF, no_template, sentence, told_by
 from services.results.datasets.reading.row import Row
 from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shards import Sharder
 from services.results.datasets.reading.tally import CustomIds, Tally, WrongLines
-from services.results.datasets.reading.template import Template
 from services.words import refusals
 from services.words.enums import DATASET_FORMATS, UPLOAD_FORMATS
 from services.words.refusals import counted

@@ -7,8 +7,8 @@ from typing import Any
 
 from services import expected_calls, json_schemas, patterns
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
+from services.chat_requests.paths import has
 from services.chat_requests.strict_json import dump, parse
-from services.results.datasets.reading.paths import has
 from services.words import refusals, scorers
 from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring

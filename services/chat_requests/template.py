@@ -15,9 +15,8 @@ from typing import Any
 
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.chat_requests.messages import MOST_MESSAGES, ROLES, converse
-from services.chat_requests.strict_json import dump, parse
-from services.results.datasets.files.lines import MOST_BYTES
-from services.results.datasets.reading.paths import value_at
+from services.chat_requests.paths import value_at
+from services.chat_requests.strict_json import MOST_LINE_BYTES, dump, parse
 from services.words import refusals
 from touchstone.v1.dataset_pb2 import DatasetRow
 
@@ -82,9 +81,9 @@ class Template:
             for place, part in enumerate(parts)
             if role
         )
-        if size > MOST_BYTES:
+        if size > MOST_LINE_BYTES:
             raise WrongRowError(
-                f"The messages would have {size:,} characters; at most {MOST_BYTES:,} are allowed. Shorten them."
+                f"The messages would have {size:,} characters; at most {MOST_LINE_BYTES:,} are allowed. Shorten them."
             )
         blank = True
         for role, parts in self.messages:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.results.datasets.reading.paths import has, value_at
+from services.chat_requests.paths import has, value_at
 
 ROW: dict[str, Any] = {"a": {"b": [10, {"c": None}]}, "a.b": 1, "x.y": {"z": 2}, "list": [[1, 2]]}
 
