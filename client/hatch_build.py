@@ -1,7 +1,7 @@
 """Builds the wheel of the client, with the stubs of the protos and the vocabulary that it shares with the services.
 
-In this tree the client imports `services.words`. A package called `services` could clash with another of that name on
-the user's machine, so the wheel has it as `touchstone_client._services`.
+In this tree the client imports `services.words` and `services.experiments`. A package called `services` could clash
+with another of that name on the user's machine, so the wheel has it as `touchstone_client._services`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _IMPORT = re.compile(r"^(\s*from )services(?=[. ])", re.MULTILINE)
-_SHARED = ("__init__.py", "errors.py", "further_fields.py", "json_values.py", "words")
+_SHARED = (
+    "__init__.py",
+    "errors.py",
+    "further_fields.py",
+    "json_values.py",
+    "numbers.py",
+    "words",
+    "chat_requests",
+    "experiments",
+)
 
 
 class ClientBuildHook(BuildHookInterface):  # type: ignore[misc]

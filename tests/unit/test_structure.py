@@ -22,7 +22,7 @@ SERVICES = ("scheduler", "evaluator", "results", "gateway")
 SHARED = (
     *("environment", "errors", "expected_calls", "further_fields", "json_schemas", "json_values"),
     *("numbers", "patterns"),
-    *("rpc", "bus", "words", "chat_requests"),
+    *("rpc", "bus", "words", "chat_requests", "experiments"),
 )
 PURE = (
     "services.expected_calls",
@@ -56,6 +56,7 @@ PURE = (
     *(f"services.results.paired.{path.stem}" for path in (ROOT / "services/results/paired").glob("[a-z]*.py")),
     *(f"services.chat_requests.{path.stem}" for path in (ROOT / "services/chat_requests").glob("[a-z]*.py")),
     *(f"services.words.{path.stem}" for path in (ROOT / "services/words").glob("[a-z]*.py")),
+    *(f"services.experiments.{path.stem}" for path in (ROOT / "services/experiments").glob("[a-z]*.py")),
 )
 INPUT_OUTPUT = {
     "aiohttp", "asyncio", "datasets", "duckdb", "grpc", "http", "httpx", "io", "jinja2", "nats", "os", "pathlib",
@@ -173,7 +174,7 @@ def test_services_share_these_modules_only() -> None:
     assert found == {"__init__", *SHARED, *SERVICES}
 
 
-def test_the_client_takes_only_words_from_the_services() -> None:
+def test_the_client_takes_only_words_and_experiments_from_the_services() -> None:
     found = {
         name
         for path in sources("client")
@@ -183,7 +184,8 @@ def test_the_client_takes_only_words_from_the_services() -> None:
     }
 
     assert found
-    assert sorted(name for name in found - {"services.__version__"} if not name.startswith("services.words")) == []
+    taken = ("services.words", "services.experiments")
+    assert sorted(name for name in found - {"services.__version__"} if not name.startswith(taken)) == []
 
 
 def test_the_clients_wheel_has_what_its_copy_of_the_services_imports() -> None:

@@ -1,0 +1,138 @@
+"""The definition of an experiment: models × prompts × scenarios, each combination asked `repeats` times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from services import numbers
+from services.experiments import scenarios
+from services.experiments.prompts import SHIPPED, Prompt
+from services.experiments.scenarios import TIPS, Scenario
+from services.words import refusals, rubrics
+from services.words.sampling import BY_REST_NAME
+from touchstone.v1 import job_pb2
+from touchstone.v1.rubric_pb2 import Rubric
+
+MAX_MODEL_B = 4.0
+"""Billions of parameters that fit a small machine, which a definition may change."""
+KEEP_ALIVE = 0
+"""Ollama unloads a model after each answer, so that two models are never in memory together."""
+N_TIPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model at an endpoint of this installation."""
+
+    provider: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A checked definition. `services.experiments.reading` makes it."""
+
+    name: str
+    models: tuple[Model, ...]
+    prompts: tuple[Prompt, ...]
+    scenarios: tuple[Scenario, ...]
+    rubric: Rubric
+    repeats: int = 1
+    n_tips: int = N_TIPS
+    diversity: bool = False
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters by their names in REST, each once."""
+    max_model_b: float = MAX_MODEL_B
+    """Billions of parameters; 0 means any."""
+    budget_usd: float | None = None
+    priority: str = ""
+    """A word of `services.words.enums.PRIORITIES`; empty for the default."""
+
+    @property
+    def rows(self) -> int:
+        """What each model is asked."""
+        return len(self.prompts) * len(self.scenarios) * self.repeats
+
+    @property
+    def cells(self) -> int:
+        """Combinations of model, prompt and scenario."""
+        return len(self.models) * len(self.prompts) * len(self.scenarios)
+
+    def parameters(self) -> job_pb2.Sampling:
+        """The sampling parameters of the jobs."""
+        return job_pb2.Sampling(**{BY_REST_NAME[name].name: value for name, value in self.sampling.items()})
+
+    def value(self) -> dict[str, Any]:
+        """As a JSON object with everything that is not the default. `reading.read` makes an equal definition of it."""
+        return self._value(self._scenarios())
+
+    def record(self) -> dict[str, Any]:
+        """As `value`, with the number and the SHA-256 of the scenarios in place of the rows themselves, which are the
+        metadata of the dataset. Models, prompts and the rubric are there in full, with the hash of each prompt."""
+        short = self._value(
+            {"count": len(self.scenarios), "sha256": scenarios.digest(self.scenarios)}
+            | ({"set": TIPS} if self._from_set() else {})
+        )
+        short["prompts"] = [{"id": one.prompt_id, "sha256": one.digest, "template": one.text} for one in self.prompts]
+        short["rubric"] = json.loads(rubrics.written(self.rubric))
+        return short
+
+    def written(self) -> str:
+        """`value` as JSON, the same for equal definitions. Names keep their order: a template may insert an object of a
+        scenario as it is."""
+        return json.dumps(self.value(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of `record`, in hexadecimal digits: also of what ships with Touchstone, not only of its names."""
+        text = json.dumps(self.record(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return sha256(text.encode()).hexdigest()
+
+    def _value(self, rows: Any) -> dict[str, Any]:
+        rubric = json.loads(rubrics.written(self.rubric))
+        made: dict[str, Any] = {
+            "name": self.name,
+            "models": [{"provider": one.provider, "model": one.model} for one in self.models],
+            "prompts": [
+                one.prompt_id if one.prompt_id in SHIPPED else {"id": one.prompt_id, "template": one.text}
+                for one in self.prompts
+            ],
+            "scenarios": rows,
+            "repeats": self.repeats,
+            "n_tips": self.n_tips,
+            "diversity": self.diversity,
+            **{name: self.sampling[name] for name in sorted(self.sampling)},
+            "max_model_b": self.max_model_b,
+            "keep_alive": KEEP_ALIVE,
+            "rubric": rubric,
+        }
+        if self.budget_usd is not None:
+            made["budget_usd"] = self.budget_usd
+        if self.priority:
+            made["priority"] = self.priority
+        return made
+
+    def _scenarios(self) -> Any:
+        if self._from_set():
+            return {"set": TIPS, "count": len(self.scenarios)}
+        return [one.row for one in self.scenarios]
+
+    def _from_set(self) -> bool:
+        return self.scenarios == scenarios.tips()[: len(self.scenarios)]
+
+
+def too_large(definition: Definition, known_b: Mapping[Model, float] | None = None) -> Iterator[tuple[Model, str]]:
+    """Models that are larger than `max_model_b`, each with the sentence that refuses it. A size is that of `known_b`,
+    in billions of parameters, or else what the name says. An unknown size, 0, passes."""
+    for model in definition.models:
+        size = (known_b or {}).get(model) or numbers.parameters_b(model.model)
+        if definition.max_model_b and size > definition.max_model_b:
+            yield (
+                model,
+                f"{model.model} at {model.provider} has {size:g} billion parameters; max_model_b is "
+                f"{refusals.bound(definition.max_model_b)}. Choose a smaller model, or set max_model_b to 0 for any.",
+            )

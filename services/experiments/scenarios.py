@@ -1,0 +1,89 @@
+"""Scenarios: the situations that every prompt of an experiment is filled with.
+
+A set ships with Touchstone. It combines people, times of the week and lists of tasks, and is the same in all runs:
+the tests hold the hash of its first scenarios.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from services.chat_requests.faults import RefusedError, WrongRowError
+from services.chat_requests.strict_json import MOST_LINE_BYTES, dump, parse
+from services.experiments.prompts import data
+from services.words import refusals
+
+TIPS = "tips"
+SETS = (TIPS,)
+MOST_SCENARIOS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A situation: its id, and values by the names that templates use."""
+
+    scenario_id: str
+    fields: Mapping[str, Any]
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As a definition holds it, the id first."""
+        return {"id": self.scenario_id, **self.fields}
+
+
+@cache
+def tips() -> tuple[Scenario, ...]:
+    """All scenarios of the set "tips", of synthetic people.
+
+    The numbers of persons, of times and of lists for each person have no common divisor. So the remainders of a
+    scenario's place count through all combinations, each once (the Chinese remainder theorem), and in the first n
+    scenarios, the counts of any two persons differ by at most one. The same holds for times and for lists.
+    """
+    known = json.loads(data("scenarios", "tips.json"))
+    persons, times = known["personas"], known["time_slots"]
+    lists = len(persons[0]["tasks"])
+    made = []
+    for place in range(len(persons) * len(times) * lists):
+        person, time = persons[place % len(persons)], times[place % len(times)]
+        fields = {
+            "persona": person["persona"],
+            "about": person["about"],
+            **time,
+            "tasks": "\n".join(f"- {task}" for task in person["tasks"][place % lists]),
+        }
+        made.append(Scenario(default_id(place), fields))
+    return tuple(made)
+
+
+def default_id(place: int) -> str:
+    """Of a scenario without an id, by its place from 0: "s-0001" of the first."""
+    return f"s-{place + 1:04}"
+
+
+def digest(scenarios: Sequence[Scenario]) -> str:
+    """SHA-256 of the rows as JSON Lines, in hexadecimal digits. The order of scenarios and of their names counts: a
+    template may insert an object as JSON."""
+    return sha256("".join(f"{dump(one.row)}\n" for one in scenarios).encode()).hexdigest()
+
+
+def read_lines(content: bytes) -> list[Any]:
+    """The rows of a JSON Lines file, as a definition takes them under `scenarios`; blank lines are ignored. Raises
+    RefusedError, with the number of the line."""
+    rows: list[Any] = []
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        if len(line) > MOST_LINE_BYTES:
+            raise RefusedError(f"Line {number:,}: {refusals.too_large('It', len(line), MOST_LINE_BYTES, 'bytes')}")
+        if len(rows) == MOST_SCENARIOS:
+            raise RefusedError(f"The file has more than {MOST_SCENARIOS:,} scenarios. Leave some out.")
+        try:
+            rows.append(parse(line))
+        except WrongRowError as error:
+            raise RefusedError(f"Line {number:,}: {error.reason}") from error
+    return rows
