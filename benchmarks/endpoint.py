@@ -1,5 +1,5 @@
 """A model endpoint that costs next to nothing: every chat completion is the same answer, a fixed time later. A request
-with tools gets the same tool call.
+with tools gets the same tool call, one that asks for JSON by a schema the same judgement.
 
 It shares the machine with what is measured, so it is a bare protocol: a web framework's server takes three times its
 CPU time. `python -m benchmarks.endpoint` prints its address and serves until killed.
@@ -23,6 +23,8 @@ MODEL = "stub"
 ANSWER = "Answer: positive"
 CALL = {"name": "weather", "arguments": '{"city": "Lyon", "days": 2, "unit": "C"}'}
 """The tool call that a request with tools gets."""
+JUDGEMENT = '{"reason": "It says so.", "tone": 4}'
+"""What a request with a schema gets."""
 LATENCY_S = 0.05
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -52,6 +54,7 @@ _COMPLETION = _completion({"content": ANSWER}, "stop")
 _CALLING = _completion(
     {"content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": CALL}]}, "tool_calls"
 )
+_JUDGING = _completion({"content": JUDGEMENT}, "stop")
 _MODELS = _response("200 OK", {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "bench"}]})
 _NOT_FOUND = _response("404 Not Found", {"error": {"message": "not found"}})
 
@@ -105,7 +108,7 @@ class _Connection(asyncio.Protocol):
         path = head.split(b" ", 2)[1]
         if path.endswith(b"/chat/completions"):
             self._server.first_call = self._server.first_call or time.time()
-            answer = _CALLING if b'"tools"' in body else _COMPLETION
+            answer = _CALLING if b'"tools"' in body else _JUDGING if b'"json_schema"' in body else _COMPLETION
             asyncio.get_running_loop().call_later(self._server.latency_s, self._send, answer)
         elif path.endswith(b"/first-call"):
             self._send(_response("200 OK", self._server.first_call))
