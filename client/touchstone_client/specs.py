@@ -16,6 +16,7 @@ from services.words.refusals import counted
 from services.words.sampling import SamplingParameters
 from services.words.scorers import ScoringOptions, scoring_of
 from touchstone.v1 import item_result_pb2, job_pb2, scoring_pb2
+from touchstone.v1.rubric_pb2 import Rubric
 from touchstone_client.errors import InvalidError
 
 RERUN = enums.RERUN | {
@@ -98,10 +99,7 @@ def judge_spec(
 
     Raises InvalidError for a rubric that the services would refuse and for a budget out of range.
     """
-    try:
-        known = rubrics.parse(rubric) if isinstance(rubric, str) else rubrics.of_value(rubric)
-    except ValueError as error:
-        raise InvalidError.of(f"The rubric {error}.") from error
+    known = rubric_of(rubric)
     budget_usd = options.get("budget_usd")
     _require_budget(budget_usd)
     return job_pb2.Judge(
@@ -112,6 +110,14 @@ def judge_spec(
         repeats=options.get("repeats", 0),
         budget_usd=budget_usd or 0.0,
     )
+
+
+def rubric_of(rubric: Mapping[str, Any] | str) -> Rubric:
+    """The rubric that an object or its JSON says. Raises InvalidError for one that the services would refuse."""
+    try:
+        return rubrics.parse(rubric) if isinstance(rubric, str) else rubrics.of_value(rubric)
+    except ValueError as error:
+        raise InvalidError.of(f"The rubric {error}.") from error
 
 
 def judging_spec(job_id: str, judge: job_pb2.Judge, priority: str = "") -> job_pb2.JobSpec:

@@ -24,6 +24,7 @@ _VERSION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _INSTRUCTIONS, _TEXT, _CHOICE = 8 * 1024, 4 * 1024, 80
 _SCALE, _WEIGHT = 100, 1000.0
+_USUAL_SCALE = (1, 5)
 _LISTED = 20
 """The most scores that a schema lists. Not every provider takes the bounds of a number."""
 
@@ -45,6 +46,9 @@ def of_value(value: Mapping[str, Any]) -> Rubric:
         json_format.ParseDict(dict(value), rubric)
     except (json_format.ParseError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"has another form than docs/judges.md says: {error}"[:300]) from error
+    for criterion in rubric.criteria:
+        if not (criterion.choices or criterion.lowest or criterion.highest):
+            criterion.lowest, criterion.highest = _USUAL_SCALE
     _check(rubric)
     return rubric
 

@@ -204,6 +204,8 @@ def further_problem(
         option, sentence = problem(scoring, plugged)
         if sentence:
             return f"{path}.{option}", sentence
+        if plain(scoring).scorer == "judgement":
+            return path, "judgement reads the answers of a judge. It can only be the first scorer."
         if plain(scoring) in known:
             return path, f"Two scorers are the same: {in_words(plain(scoring))}. Give each scorer once."
         known.append(plain(scoring))

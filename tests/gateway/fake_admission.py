@@ -129,6 +129,10 @@ def _to_judge(world: World, judging: job_pb2.Judging) -> dataset_pb2.Dataset:
     )
     dataset.judging.attempt, dataset.judging.repeats = judged.attempt, max(1, judging.repeats)
     world.datasets[dataset.dataset_id] = dataset
+    asks = dataset_pb2.ChatMessage(role="user", content="Judge this answer.")
+    world.rows[dataset.dataset_id] = [
+        dataset_pb2.DatasetRow(custom_id=f"t/{number}/0", messages=[asks]) for number in range(dataset.rows)
+    ]
     return dataset
 
 

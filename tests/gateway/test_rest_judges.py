@@ -100,6 +100,8 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     run.result.outcomes.CopyFrom(metric_pb2.OutcomeCounts(answered=90, unparsed=8, refused=1, infrastructure_error=1))
     run.result.metrics.add(metric="composite", mean=0.6, ci95_low=0.5, ci95_high=0.7, n=90)
     run.result.metrics.add(metric="relevance", mean=0.5, ci95_low=0.25, ci95_high=0.75, n=90, beside=True)
+    agreed = run.agreement.add(metric="relevance", answers=12, ratings_to_halve=40)
+    agreed.bias.CopyFrom(results_service_pb2.Interval(value=0.1, low=0.05, high=0.15, n=12))
     run.judgements.add(number=1, outcome=item_result_pb2.OUTCOME_ANSWERED, scores='{"relevance":3}', response="<b>")
     run.judgements.add(number=2, outcome=item_result_pb2.OUTCOME_UNPARSED)
     gateway.world.judges[judged.job_id] = results_service_pb2.ListJudgesResponse(judges=[run])
@@ -112,6 +114,10 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     assert found["criteria"]["relevance"]["mean_on_scale"] == 3
     assert found["criteria"]["relevance"]["ci95_on_scale"] == [2, 4]
     assert "judgements" not in found
+    (of_relevance,) = found["agreement"].values()
+    assert (of_relevance["answers"], of_relevance["ratings_to_halve"]) == (12, 40)
+    assert of_relevance["bias"] == {"value": 0.1, "ci95": [0.05, 0.15], "n": 12}
+    assert of_relevance["combined"] is None
     item: dict[str, str | int] = {"task": "demo", "item": 3}
     (found,) = (await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges", params=item)).json()["judges"]
     assert found["judgements"] == [
@@ -120,3 +126,21 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     ]
     answer = await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges", params={"task": "demo"})
     assert answer.status_code == 422
+
+
+async def test_a_job_that_judged_is_scored_again_and_starts_no_judge(gateway: Running) -> None:
+    world = gateway.world
+    judged = _finished(gateway)
+    made = (await gateway.client.post(f"{BASE}/judge/{judged.job_id}", json=JUDGE)).json()["job_id"]
+    world.finish(world.start(made, ago_s=100).job_id)
+    answer = await gateway.client.post(f"{BASE}/rescore/{made}")
+    assert answer.status_code == 200, answer.text
+    again = world.jobs[answer.json()["job_id"]].spec
+    assert not again.HasField("judging")
+    assert again.dataset == world.jobs[made].spec.dataset
+    body = {"project_id": 1, "config": JUDGE["config"], "suite": "demo", "judges": [JUDGE]}
+    run = (await gateway.client.post(f"{BASE}/run", json=body)).json()["job_id"]
+    world.finish(world.start(run, ago_s=100).job_id)
+    answer = await gateway.client.post(f"{BASE}/rescore/{run}")
+    assert answer.status_code == 200, answer.text
+    assert not world.jobs[answer.json()["job_id"]].spec.judges

@@ -141,6 +141,35 @@ def test_a_judge_judges_each_answer_once_whatever_is_killed(stack: Stack) -> Non
     assert [(one.number, json.loads(one.scores)) for one in run.judgements] == [(1, _scores(11))]
 
 
+def test_a_biased_judge_does_not_move_what_people_say(stack: Stack) -> None:
+    job_id = _run(stack, dataset=job_pb2.DatasetWork(dataset_id=_upload(stack)))
+    stack.wait(job_id)
+    made = _run(stack, judging=job_pb2.Judging(job_id=job_id, rubric=RUBRIC), endpoint="judges", model="judge")
+    asked = results_service_pb2.ListUnratedRequest(job_id=job_id, rubric=rubrics.of_value(TIPS), page_size=60)
+    page = stack.results.ListUnrated(asked, timeout=20)
+    assert (page.rated, page.unrated) == (0, ROWS)
+    # People always give one point less for relevance than the judge, where they can.
+    wanted = {n: _scores(n) | {"relevance": max(1, _scores(n)["relevance"] - 1)} for n in range(ROWS)}
+    given = [
+        results_service_pb2.Rating(task=one.task, item=one.item, scores=json.dumps(wanted[one.item]))
+        for one in page.answers
+    ]
+    rate = results_service_pb2.RateAnswersRequest(job_id=job_id, rubric=asked.rubric, ratings=given)
+    assert stack.results.RateAnswers(rate, timeout=20).stored == 60
+    stack.wait(made)
+    stack.kill("results")
+    (run,) = stack.results.ListJudges(
+        results_service_pb2.ListJudgesRequest(job_id=job_id), timeout=60, wait_for_ready=True
+    ).judges
+    (relevance,) = [one for one in run.agreement if one.metric == "relevance"]
+    truth = sum((scores["relevance"] - 1) / 4 for scores in wanted.values()) / ROWS
+    assert relevance.bias.low > 0
+    assert relevance.people.n == 60
+    assert relevance.combined.low <= truth <= relevance.combined.high
+    assert relevance.combined.high - relevance.combined.low < relevance.people.high - relevance.people.low
+    assert stack.results.RateAnswers(rate, timeout=20).unchanged == 60
+
+
 def test_stored_answers_are_judged_without_a_call_to_their_model(stack: Stack) -> None:
     job_id = _run(stack, dataset=job_pb2.DatasetWork(dataset_id=_upload(stack), limit=20))
     assert stack.wait(job_id).state == job_pb2.Job.STATE_COMPLETED
@@ -185,7 +214,11 @@ def test_the_command_line_starts_judges_and_shows_what_they_found(stack: Stack, 
     for name in ("relevance", "actionability", "tone"):
         assert means[name] == pytest.approx(sum(_scores(n)[name] for n in judged) / len(judged))
     listed = json.loads(touchstone(stack, "judges", job_id, "--format", "json").stdout)
-    assert [one["criteria"] for one in listed] == [document["criteria"]] * 2
+    for judge in listed:
+        for one, other in zip(judge["criteria"], document["criteria"], strict=True):
+            assert one["criterion"] == other["criterion"]
+            # The last digit depends on the order in which judgements came in.
+            assert one["mean_on_scale"] == pytest.approx(other["mean_on_scale"])
     # Its judgements are read again without a call.
     asked = sum(_asked.values())
     again = touchstone(stack, "rescore", document["job_id"])

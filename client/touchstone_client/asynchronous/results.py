@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from services.words.enums import MARKS, MODES, WEIGHTINGS
 from touchstone.v1 import call_pb2, comparison_pb2, metric_pb2, results_service_pb2
-from touchstone_client import requests
+from touchstone_client import requests, specs
 from touchstone_client.asynchronous.calls import Calls
 from touchstone_client.files import unfinished
 from touchstone_client.requests import Comparison, Export, ItemFilters
@@ -101,6 +101,37 @@ class Results(Calls):
         request = results_service_pb2.ListJudgesRequest(job_id=job_id, task=task, item=item, repeat=repeat)
         answer = await self._ask(request, results_service_pb2.ListJudgesResponse)
         return list(answer.judges)
+
+    async def unrated(
+        self, job_id: str, rubric: Mapping[str, Any] | str, *, page_size: int = 50
+    ) -> AsyncIterator[results_service_pb2.AnswerToRate]:
+        """A job's answers that you have not rated under a rubric, in an order drawn at random, the same for
+        everybody. Raises InvalidError for the rubric."""
+        request = results_service_pb2.ListUnratedRequest(
+            job_id=job_id, rubric=specs.rubric_of(rubric), page_size=page_size
+        )
+        async for page in self._pages(request, results_service_pb2.ListUnratedResponse):
+            for answer in page.answers:
+                yield answer
+
+    async def rate(
+        self, job_id: str, rubric: Mapping[str, Any] | str, ratings: Iterable[results_service_pb2.Rating]
+    ) -> results_service_pb2.RateAnswersResponse:
+        """Stores your ratings of up to 1,000 answers: all or none. The same ratings again change nothing. Raises
+        InvalidError, which names each wrong rating."""
+        request = results_service_pb2.RateAnswersRequest(
+            job_id=job_id, rubric=specs.rubric_of(rubric), ratings=list(ratings)
+        )
+        return await self._ask(request, results_service_pb2.RateAnswersResponse)
+
+    async def ratings(
+        self, job_id: str, *, rubric_digest: str = "", rater: str = ""
+    ) -> AsyncIterator[results_service_pb2.Rating]:
+        """People's ratings of a job's answers that apply, by answer and rater."""
+        request = results_service_pb2.ListRatingsRequest(job_id=job_id, rubric_digest=rubric_digest, rater=rater)
+        async for page in self._pages(request, results_service_pb2.ListRatingsResponse):
+            for rating in page.ratings:
+                yield rating
 
     async def side_by_side(
         self,

@@ -31,8 +31,8 @@ _CRITERION = record(
     {
         "name": Field(_NAME, required=True, about="Its name, such as `relevance`."),
         "description": Field(text(4096, least=0), about="What it means, in words for the judge."),
-        "lowest": Field(integer(-100, 100), about="The lowest score of its scale."),
-        "highest": Field(integer(-100, 100), about="The highest score, above `lowest`."),
+        "lowest": Field(integer(-100, 100), about="The lowest score of its scale. 1 if both ends are absent."),
+        "highest": Field(integer(-100, 100), about="The highest score, above `lowest`. 5 if both ends are absent."),
         "choices": Field(list_of(_CHOICE, rubrics.MOST_CHOICES, least=2), about="Choices, instead of a scale."),
         "examples": Field(list_of(_EXAMPLE, rubrics.MOST_EXAMPLES, least=0), about="Answers with their scores."),
         "weight": Field(number(0, 1000), about="Its weight in the composite. Equal weights if all are 0 or absent."),

@@ -171,6 +171,9 @@ def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb
     spec.reuse.CopyFrom(job_pb2.Reuse(job_id=source.job_id, rerun=rerun))
     # The first job's webhook was not requested for this one.
     spec.webhook_url = spec.schedule_id = ""
+    # Its rows are those of the first job already, and what it judged were answers of that job.
+    spec.ClearField("judging")
+    spec.ClearField("judges")
     if not rerun:
         # No call is made, so nothing is spent, and there is no wait for a provider's batch.
         for field in ("provider_batch", "budget_usd", "time_limit_s"):

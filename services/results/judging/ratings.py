@@ -10,6 +10,7 @@ from services import json_values
 from services.errors import BadLinesError, ConflictError, InvalidRequestError
 from services.results import paging
 from services.results.runs import job_reads
+from services.results.statistics.prediction_powered import labelling_order
 from services.results.storage import text_retention
 from services.results.storage.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
@@ -22,7 +23,9 @@ MOST_AT_ONCE, NOTE_LENGTH = 1_000, 2_000
 _TEXT = 64 * 1024
 _NAMED = 100
 """Wrong ratings that a refusal names."""
-_Place = tuple[str, int, int]
+Place = tuple[str, int, int]
+"""Task, item and repeat of an answer."""
+_SEED = 0
 
 
 def rate(
@@ -40,7 +43,7 @@ def rate(
         )
     job = job_reads.get_job(connection, request.job_id, visible)
     answered = _answered(connection, job.job_id, [_place(rating) for rating in request.ratings])
-    said: dict[_Place, tuple[str, str]] = {}
+    said: dict[Place, tuple[str, str]] = {}
     wrong: list[tuple[int, str]] = []
     for number, rating in enumerate(request.ratings, start=1):
         place = _place(rating)
@@ -62,7 +65,7 @@ def rate(
 
 
 def _store(
-    connection: Connection, job_id: str, rubric: Rubric, rater: str, now: datetime, said: dict[_Place, tuple[str, str]]
+    connection: Connection, job_id: str, rubric: Rubric, rater: str, now: datetime, said: dict[Place, tuple[str, str]]
 ) -> pb.RateAnswersResponse:
     digest = rubrics.digest(rubric)
     where = {"job_id": job_id, "rubric": digest, "rater": rater}
@@ -102,19 +105,50 @@ def list_unrated(
         raise ConflictError(f"The texts of job {job.job_id} are no longer stored. Run it again to rate its answers.")
     size = paging.page_size(request.page_size, 50, 500)
     filter_ = paging.page_filter(request)
-    after = paging.decode_token(request.page_token, filter_, (str, int, int)) or ["", -1, -1]
-    where: dict[str, Any] = {
-        "job_id": job.job_id,
-        "rubric": rubrics.digest(rubric),
-        "rater": rater,
-        "error": int(OUTCOME_INFRASTRUCTURE_ERROR),
-    }
-    ((rated, unrated),) = connection.execute(query("judging/rated_counts"), where).fetchall()
-    place = dict(zip(("task", "item", "repeat"), after, strict=True))
-    rows = connection.execute(query("judging/unrated"), where | place | {"most": size + 1}).fetchall()
-    answers = [_answer(row) for row in rows]
-    page, token = paging.fill_page(answers, size, filter_, lambda one: [one.task, one.item, one.repeat])
-    return pb.ListUnratedResponse(answers=page, next_page_token=token, rated=rated, unrated=unrated)
+    (after,) = paging.decode_token(request.page_token, filter_, (int,)) or [-1]
+    places = in_order(connection, job.job_id)
+    rated = rated_by(connection, job.job_id, rubrics.digest(rubric), rater)
+    left = [number for number, place in enumerate(places) if place not in rated]
+    wanted = [number for number in left if number > int(after)][: size + 1]
+    texts = _texts(connection, job.job_id, [places[number] for number in wanted])
+    answers = [(number, texts[places[number]]) for number in wanted]
+    page, token = paging.fill_weighed(answers, size, filter_, lambda row: [row[0]], lambda row: row[1].ByteSize())
+    found = pb.ListUnratedResponse(next_page_token=token, rated=len(places) - len(left), unrated=len(left))
+    found.answers.extend(answer for _, answer in page)
+    return found
+
+
+def in_order(connection: Connection, job_id: str) -> list[Place]:
+    """The places of a job's answers in the order in which people rate them: a random one, the same for everybody."""
+    places: list[Place] = connection.execute(
+        "SELECT task, item, repeat FROM items WHERE job_id = $job_id AND outcome <> $error ORDER BY ALL",
+        {"job_id": job_id, "error": int(OUTCOME_INFRASTRUCTURE_ERROR)},
+    ).fetchall()
+    order = labelling_order([f"{job_id} {task}/{item}/{repeat}" for task, item, repeat in places], _SEED)
+    return [places[number] for number in order.tolist()]
+
+
+def rated_by(connection: Connection, job_id: str, digest: str, rater: str) -> set[Place]:
+    rows = connection.execute(
+        "SELECT task, item, repeat FROM present_ratings WHERE job_id = $job_id AND rubric = $rubric AND rater = $rater",
+        {"job_id": job_id, "rubric": digest, "rater": rater},
+    ).fetchall()
+    return set(rows)
+
+
+def _texts(connection: Connection, job_id: str, places: Sequence[Place]) -> dict[Place, pb.AnswerToRate]:
+    columns = "task, item, repeat, custom_id, prompt, reference, response, tool_calls"
+    return {row[:3]: _answer(row) for row in _read(connection, job_id, places, columns)}
+
+
+def _answered(connection: Connection, job_id: str, places: Sequence[Place]) -> set[Place]:
+    """Those of the places that have an answer."""
+    return set(_read(connection, job_id, places, "task, item, repeat"))
+
+
+def _read(connection: Connection, job_id: str, places: Sequence[Place], columns: str) -> list[Any]:
+    wanted = {name: [place[number] for place in places] for number, name in enumerate(("tasks", "items", "repeats"))}
+    return connection.execute(query("judging/answers").format(columns=columns), {"job_id": job_id, **wanted}).fetchall()
 
 
 def list_ratings(
@@ -170,25 +204,7 @@ def _note(text: str) -> str:
     return text
 
 
-def _answered(connection: Connection, job_id: str, places: Sequence[_Place]) -> set[_Place]:
-    """Those of the places that have an answer."""
-    tasks, items, repeats = (list(part) for part in zip(*places, strict=True))
-    rows = connection.execute(
-        "SELECT task, item, repeat FROM items JOIN (SELECT unnest($tasks::VARCHAR[]) AS task, "
-        "unnest($items::INTEGER[]) AS item, unnest($repeats::INTEGER[]) AS repeat) USING (task, item, repeat) "
-        "WHERE job_id = $job_id AND outcome <> $error",
-        {
-            "job_id": job_id,
-            "tasks": tasks,
-            "items": items,
-            "repeats": repeats,
-            "error": int(OUTCOME_INFRASTRUCTURE_ERROR),
-        },
-    ).fetchall()
-    return set(rows)
-
-
-def _place(rating: pb.Rating) -> _Place:
+def _place(rating: pb.Rating) -> Place:
     return rating.task, rating.item, rating.repeat
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.results.judging import people
 from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
@@ -33,6 +34,7 @@ def list_judges(
         result = job_reads.get_job_result(connection, job.job_id)
         if result.tasks:
             run.result.CopyFrom(result.tasks[0])
+        run.agreement.extend(people.agreements(connection, request.job_id, job.job_id, run.rubric))
         if request.task:
             run.judgements.extend(_judgements(connection, job.job_id, request))
     return found

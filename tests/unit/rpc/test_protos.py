@@ -19,6 +19,7 @@ SERVICES = (
     results_internal_service_pb2.DESCRIPTOR.services_by_name["ResultsInternalService"],
 )
 WITHOUT_PAGES = {
+    "ListJudges": "at most 100 judges, and the judgements of one answer",
     "ListTrends": "bounded by its own limit of 64 series of 500 points",
     "ListStoredItems": "between services: positions of one job, which has at most as many as one message holds",
 }
@@ -86,7 +87,7 @@ def test_every_answer_with_many_parts_is_paged_bounded_or_streamed() -> None:
         "GetLeaderboard": "limit", "ListTrends": "limit", "Compare": "at most 20 runs", "FindResponses": "3 MB",
         "ListStoredItems": "one job", "GetImport": "500 tasks", "CreateJobs": "100 jobs",
         "GetOverview": "one mean for each suite and mode", "GetCallUsage": "at most 500",
-        "CloseRecordedRun": "100 jobs",
+        "CloseRecordedRun": "100 jobs", "ListJudges": "at most 100",
     }  # fmt: skip
     growing = {
         method.name

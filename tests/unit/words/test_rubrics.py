@@ -126,6 +126,11 @@ def test_texts_that_are_no_rubrics_are_refused(text: str) -> None:
         rubrics.parse(text)
 
 
+def test_without_choices_and_ends_a_scale_is_from_1_to_5() -> None:
+    (criterion,) = rubrics.of_value({"version": "v", "criteria": [{"name": "tone"}]}).criteria
+    assert (criterion.lowest, criterion.highest) == (1, 5)
+
+
 def test_equal_rubrics_have_one_digest() -> None:
     turned = json.loads(json.dumps(TIPS), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
     first, second = rubrics.of_value(TIPS), rubrics.parse(json.dumps(turned))

@@ -717,16 +717,52 @@ class ListJudgesResponse(_message.Message):
     def __init__(self, judges: _Optional[_Iterable[_Union[JudgeRun, _Mapping]]] = ...) -> None: ...
 
 class JudgeRun(_message.Message):
-    __slots__ = ("job", "rubric", "result", "judgements")
+    __slots__ = ("job", "rubric", "result", "judgements", "agreement")
     JOB_FIELD_NUMBER: _ClassVar[int]
     RUBRIC_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     JUDGEMENTS_FIELD_NUMBER: _ClassVar[int]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
     job: _job_pb2.Job
     rubric: _rubric_pb2.Rubric
     result: _metric_pb2.TaskResult
     judgements: _containers.RepeatedCompositeFieldContainer[Judgement]
-    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., result: _Optional[_Union[_metric_pb2.TaskResult, _Mapping]] = ..., judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ...) -> None: ...
+    agreement: _containers.RepeatedCompositeFieldContainer[JudgeAgreement]
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., result: _Optional[_Union[_metric_pb2.TaskResult, _Mapping]] = ..., judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ..., agreement: _Optional[_Iterable[_Union[JudgeAgreement, _Mapping]]] = ...) -> None: ...
+
+class JudgeAgreement(_message.Message):
+    __slots__ = ("metric", "answers", "accuracy", "kappa", "bias", "combined", "people", "alpha", "ratings_to_halve")
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    ACCURACY_FIELD_NUMBER: _ClassVar[int]
+    KAPPA_FIELD_NUMBER: _ClassVar[int]
+    BIAS_FIELD_NUMBER: _ClassVar[int]
+    COMBINED_FIELD_NUMBER: _ClassVar[int]
+    PEOPLE_FIELD_NUMBER: _ClassVar[int]
+    ALPHA_FIELD_NUMBER: _ClassVar[int]
+    RATINGS_TO_HALVE_FIELD_NUMBER: _ClassVar[int]
+    metric: str
+    answers: int
+    accuracy: Interval
+    kappa: Interval
+    bias: Interval
+    combined: Interval
+    people: Interval
+    alpha: Interval
+    ratings_to_halve: int
+    def __init__(self, metric: _Optional[str] = ..., answers: _Optional[int] = ..., accuracy: _Optional[_Union[Interval, _Mapping]] = ..., kappa: _Optional[_Union[Interval, _Mapping]] = ..., bias: _Optional[_Union[Interval, _Mapping]] = ..., combined: _Optional[_Union[Interval, _Mapping]] = ..., people: _Optional[_Union[Interval, _Mapping]] = ..., alpha: _Optional[_Union[Interval, _Mapping]] = ..., ratings_to_halve: _Optional[int] = ...) -> None: ...
+
+class Interval(_message.Message):
+    __slots__ = ("value", "low", "high", "n")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
+    value: float
+    low: float
+    high: float
+    n: int
+    def __init__(self, value: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., n: _Optional[int] = ...) -> None: ...
 
 class Judgement(_message.Message):
     __slots__ = ("number", "outcome", "scores", "response")

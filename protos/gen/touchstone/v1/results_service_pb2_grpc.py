@@ -323,7 +323,8 @@ class ResultsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListUnrated(self, request, context):
-        """A job's answers that a person has not rated under a rubric, in order.
+        """A job's answers that the caller has not rated under a rubric, in an order drawn at random, the same for everybody:
+        what people rate in this order says something of all answers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -78,7 +78,9 @@ class ResultsServiceStub:
     ListJudges: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListJudgesRequest, _results_service_pb2.ListJudgesResponse]
     """The jobs that judge a job's answers, newest first, and what they found."""
     ListUnrated: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListUnratedRequest, _results_service_pb2.ListUnratedResponse]
-    """A job's answers that a person has not rated under a rubric, in order."""
+    """A job's answers that the caller has not rated under a rubric, in an order drawn at random, the same for everybody:
+    what people rate in this order says something of all answers.
+    """
     RateAnswers: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.RateAnswersRequest, _results_service_pb2.RateAnswersResponse]
     """Stores what a person scores answers under a rubric: all ratings or none. INVALID_ARGUMENT names each wrong one, as
     UploadDataset does lines, by its place in `ratings` from 1. The same ratings again change nothing.
@@ -171,7 +173,9 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     ListJudges: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListJudgesRequest, _results_service_pb2.ListJudgesResponse]  # type: ignore[assignment]
     """The jobs that judge a job's answers, newest first, and what they found."""
     ListUnrated: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListUnratedRequest, _results_service_pb2.ListUnratedResponse]  # type: ignore[assignment]
-    """A job's answers that a person has not rated under a rubric, in order."""
+    """A job's answers that the caller has not rated under a rubric, in an order drawn at random, the same for everybody:
+    what people rate in this order says something of all answers.
+    """
     RateAnswers: _aio.UnaryUnaryMultiCallable[_results_service_pb2.RateAnswersRequest, _results_service_pb2.RateAnswersResponse]  # type: ignore[assignment]
     """Stores what a person scores answers under a rubric: all ratings or none. INVALID_ARGUMENT names each wrong one, as
     UploadDataset does lines, by its place in `ratings` from 1. The same ratings again change nothing.
@@ -369,7 +373,9 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_service_pb2.ListUnratedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListUnratedResponse, _abc.Awaitable[_results_service_pb2.ListUnratedResponse]]:
-        """A job's answers that a person has not rated under a rubric, in order."""
+        """A job's answers that the caller has not rated under a rubric, in an order drawn at random, the same for everybody:
+        what people rate in this order says something of all answers.
+        """
 
     @_abc_1.abstractmethod
     def RateAnswers(

@@ -68,7 +68,7 @@ _ANSWER: Schema = shape(
 _PAGE: dict[str, Schema] = {"next_page_token": about(null(STRING), "Of the next page. null on the last one.")}
 UNRATED: Schema = shape(
     {
-        "answers": array(_ANSWER),
+        "answers": about(array(_ANSWER), "The answers, in an order drawn at random, the same for everybody."),
         "rated": about(COUNT, "The answers that you have rated under this rubric."),
         "unrated": about(COUNT, "The answers that you have not."),
         **_PAGE,
@@ -96,7 +96,11 @@ _RATING: Schema = shape(
     name="Rating",
 )
 RATINGS: Schema = shape(
-    {"ratings": array(_RATING), "rubrics": about(array(RUBRIC.schema), "The rubrics of these ratings."), **_PAGE},
+    {
+        "ratings": about(array(_RATING), "The ratings that apply."),
+        "rubrics": about(array(RUBRIC.schema), "The rubrics of these ratings."),
+        **_PAGE,
+    },
     name="Ratings",
 )
 

@@ -47,29 +47,66 @@ _JUDGEMENT: Schema = shape(
     },
     name="Judgement",
 )
+_INTERVAL: Schema = shape(
+    {
+        "value": about(NUMBER, "The figure."),
+        "ci95": about(pair(NUMBER), "Its 95 % interval."),
+        "n": about(COUNT, "The answers behind it."),
+    },
+    name="Figure",
+)
+_AGREED: dict[str, Schema] = {
+    "accuracy": about(null(_INTERVAL), "The share of equal scores, of several raters the one that most give."),
+    "kappa": about(null(_INTERVAL), "Cohen's kappa: quadratically weighted for a scale."),
+    "bias": about(null(_INTERVAL), "The mean of the judge's scores minus people's, as shares of the scale."),
+    "alpha": about(null(_INTERVAL), "Krippendorff's alpha of the people among themselves: ordinal for a scale."),
+    "combined": about(
+        null(_INTERVAL),
+        "People's mean over all answers, from their ratings and all of the judge's scores. A wrong judge does not move "
+        "it. null while fewer than 2 answers were rated in the order of `unrated`.",
+    ),
+    "people": about(null(_INTERVAL), "The same from the ratings alone."),
+}
+_AGREEMENT: Schema = shape(
+    {
+        "answers": about(COUNT, "The answers that people and the judge scored."),
+        **_AGREED,
+        "ratings_to_halve": about(
+            COUNT, "How many more ratings in the order of `unrated` would halve the interval of `combined`."
+        ),
+    },
+    name="JudgeAgreement",
+)
 JUDGES: Schema = shape(
     {
         "job_id": members.JOB_ID,
-        "judges": array(
-            shape(
-                {
-                    "job_id": about(members.JOB_ID, "The job that judges."),
-                    "provider": members.PROVIDER,
-                    "model": members.MODEL,
-                    "status": members.STATUS,
-                    "rubric": about(RUBRIC.schema, "What it judges by."),
-                    "criteria": about(
-                        {"type": "object", "additionalProperties": _CRITERION},
-                        "By name; the composite comes first where there are several.",
-                    ),
-                    "asked": about(COUNT, "Judgements that were asked for."),
-                    "judged": about(COUNT, "Judgements that gave valid scores."),
-                    "failed": about(COUNT, "Judgements that could not be read. They move no score."),
-                    "judgements": about(array(_JUDGEMENT), "Of the answer that was asked for."),
-                },
-                name="JudgeRun",
-                optional=("judgements",),
-            )
+        "judges": about(
+            array(
+                shape(
+                    {
+                        "job_id": about(members.JOB_ID, "The job that judges."),
+                        "provider": members.PROVIDER,
+                        "model": members.MODEL,
+                        "status": members.STATUS,
+                        "rubric": about(RUBRIC.schema, "What it judges by."),
+                        "criteria": about(
+                            {"type": "object", "additionalProperties": _CRITERION},
+                            "By name; the composite comes first where there are several.",
+                        ),
+                        "asked": about(COUNT, "Judgements that were asked for."),
+                        "judged": about(COUNT, "Judgements that gave valid scores."),
+                        "failed": about(COUNT, "Judgements that could not be read. They move no score."),
+                        "agreement": about(
+                            {"type": "object", "additionalProperties": _AGREEMENT},
+                            "How the judge agrees with people, by metric. Empty where nobody rated under its rubric.",
+                        ),
+                        "judgements": about(array(_JUDGEMENT), "Of the answer that was asked for."),
+                    },
+                    name="JudgeRun",
+                    optional=("judgements",),
+                )
+            ),
+            "The jobs that judge, newest first.",
         ),
     },
     name="Judges",
@@ -114,6 +151,7 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
         "criteria": dict(_criteria(run)),
         "asked": run.result.items_planned,
         "judged": outcomes.answered,
+        "agreement": {one.metric: _agreement(one) for one in run.agreement},
         "failed": run.result.items - outcomes.answered - outcomes.infrastructure_error,
     }
     if of_item:
@@ -127,6 +165,15 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
             for one in run.judgements
         ]
     return body
+
+
+def _agreement(found: results_service_pb2.JudgeAgreement) -> dict[str, Any]:
+    figures = {name: _figure(getattr(found, name)) if found.HasField(name) else None for name in _AGREED}
+    return {"answers": found.answers, **figures, "ratings_to_halve": found.ratings_to_halve}
+
+
+def _figure(interval: results_service_pb2.Interval) -> dict[str, Any]:
+    return {"value": interval.value, "ci95": [interval.low, interval.high], "n": interval.n}
 
 
 def _criteria(run: results_service_pb2.JudgeRun) -> list[tuple[str, dict[str, Any]]]:

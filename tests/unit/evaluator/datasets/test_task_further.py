@@ -193,7 +193,8 @@ REFERENCES: dict[str, Any] = {
 }
 SCORED_BY_SEVERAL = [4, "A", "Paris", ["A", "4"], [None, "A"], '{"a": 1}', "("]
 ANSWERS = ("4", "A", "Answer: Paris", '{"city": "Lyon"}', "", "( [", "x" * 5000)
-PAIRS = [(Scoring(scorer=first), Scoring(scorer=other)) for first, other in permutations(SCORERS, 2)]
+_OF_ROWS = [name for name in SCORERS if name != "judgement"]
+PAIRS = [(Scoring(scorer=first), Scoring(scorer=other)) for first, other in permutations(_OF_ROWS, 2)]
 
 
 @pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
@@ -227,7 +228,13 @@ async def test_each_pair_of_scorers_is_refused_before_the_first_call_or_scores_e
     assert scored or reference not in SCORED_BY_SEVERAL
 
 
+def test_a_judgement_can_only_be_the_first_scorer() -> None:
+    path, sentence = further_problem(Scoring(), [Scoring(scorer="judgement", rubric="{}")])
+    assert path == "further[0]"
+    assert "can only be the first scorer" in sentence
+
+
 def test_a_scorer_is_given_once() -> None:
-    for name in SCORERS:
+    for name in _OF_ROWS:
         path, sentence = further_problem(Scoring(scorer=name), [Scoring(scorer=name)])
         assert (path, sentence[-22:]) == ("further[0]", "Give each scorer once.")

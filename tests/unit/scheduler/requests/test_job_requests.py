@@ -81,8 +81,8 @@ async def test_a_watcher_sees_changes_and_the_end(world: World) -> None:
 
 async def test_a_description_that_is_too_long_is_refused(world: World) -> None:
     wrong = spec()
-    further_fields.write(wrong.sampling, {"padding": "x" * 20_000})
-    with pytest.raises(InvalidRequestError, match="at most 16,384"):
+    further_fields.write(wrong.sampling, {"padding": "x" * 50_000})
+    with pytest.raises(InvalidRequestError, match="at most 40,960"):
         await world.desk.create(ALICE, "", wrong)
 
 

@@ -1,0 +1,136 @@
+"""How a judge's scores agree with people's, and what both say together."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from services.results.judging.ratings import Place, in_order
+from services.results.statistics import agreement, prediction_powered
+from services.results.statistics.metric_values import Floats
+from services.results.storage.database import Connection
+from services.words import rubrics
+from touchstone.v1 import results_service_pb2 as pb
+from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED
+from touchstone.v1.rubric_pb2 import Rubric
+
+_SEED = 20_261_128
+_Shares = Mapping[str, float]
+
+
+def agreements(connection: Connection, judged: str, judge: str, rubric: Rubric) -> list[pb.JudgeAgreement]:
+    """Of the job `judge`, which judges the job `judged` by the rubric, one for each of its metrics; none where nobody
+    rated those answers under the rubric."""
+    people = _people(connection, judged, rubric)
+    if not people:
+        return []
+    places = in_order(connection, judged)
+    said = _judgements(connection, judge, rubric)
+    return [_agreement(rubric, metric, places, people, said) for metric in rubrics.names(rubric)]
+
+
+def _agreement(
+    rubric: Rubric,
+    metric: str,
+    places: Sequence[Place],
+    people: Mapping[Place, Mapping[str, _Shares]],
+    said: Mapping[Place, Sequence[_Shares]],
+) -> pb.JudgeAgreement:
+    by_people = _means(metric, places, {place: list(by_rater.values()) for place, by_rater in people.items()})
+    by_judge = _means(metric, places, said)
+    found = pb.JudgeAgreement(
+        metric=metric,
+        answers=int((~np.isnan(by_people) & ~np.isnan(by_judge)).sum()),
+        bias=_interval(agreement.bias(by_judge, by_people)),
+    )
+    criterion = next((one for one in rubric.criteria if one.name == metric), None)
+    if criterion is not None:
+        scale = not criterion.choices
+        usual = _usual(metric, places, people)
+        found.MergeFrom(
+            pb.JudgeAgreement(
+                accuracy=_interval(agreement.accuracy(by_judge, usual)),
+                kappa=_interval(agreement.kappa(by_judge, usual, quadratic=scale)),
+                alpha=_interval(_alpha(metric, places, people, "ordinal" if scale else "nominal")),
+            )
+        )
+    # Only what was rated in the order drawn at random says something of all answers.
+    order = np.arange(len(places))
+    drawn = prediction_powered.drawn_labels(order, ~np.isnan(by_people))
+    if len(drawn) >= prediction_powered.LEAST_LABELS:
+        labels = np.full(len(places), np.nan)
+        labels[drawn] = by_people[drawn]
+        both = prediction_powered.combined(labels, by_judge)
+        found.combined.CopyFrom(pb.Interval(value=both.mean, low=both.low, high=both.high, n=both.items))
+        found.people.CopyFrom(pb.Interval(value=both.alone, low=both.alone_low, high=both.alone_high, n=both.labels))
+        found.ratings_to_halve = prediction_powered.labels_to_halve(both) or 0
+    return found
+
+
+def _means(metric: str, places: Sequence[Place], given: Mapping[Place, Sequence[_Shares]]) -> Floats:
+    """Of each place (places,), NaN where nothing is given."""
+    return np.array(
+        [
+            sum(one[metric] for one in given[place]) / len(given[place]) if given.get(place) else np.nan
+            for place in places
+        ]
+    )
+
+
+def _usual(metric: str, places: Sequence[Place], people: Mapping[Place, Mapping[str, _Shares]]) -> Floats:
+    """The score (places,) that most raters of an answer give, NaN where two scores are as frequent, or nobody rated."""
+    found = np.full(len(places), np.nan)
+    for number, place in enumerate(places):
+        counts = Counter(one[metric] for one in people.get(place, {}).values()).most_common(2)
+        if counts and (len(counts) == 1 or counts[0][1] > counts[1][1]):
+            found[number] = counts[0][0]
+    return found
+
+
+def _alpha(
+    metric: str, places: Sequence[Place], people: Mapping[Place, Mapping[str, _Shares]], level: agreement.Level
+) -> agreement.Estimate | None:
+    raters = sorted({rater for by_rater in people.values() for rater in by_rater})
+    if len(raters) < 2:
+        return None
+    rated = [place for place in places if place in people]
+    table = np.array(
+        [[people[place][rater][metric] if rater in people[place] else np.nan for place in rated] for rater in raters]
+    )
+    return agreement.krippendorff(table, level, np.random.default_rng(_SEED))
+
+
+def _people(connection: Connection, judged: str, rubric: Rubric) -> dict[Place, dict[str, _Shares]]:
+    rows = connection.execute(
+        "SELECT task, item, repeat, rater, scores FROM present_ratings WHERE job_id = $job_id AND rubric = $rubric",
+        {"job_id": judged, "rubric": rubrics.digest(rubric)},
+    ).fetchall()
+    found: defaultdict[Place, dict[str, _Shares]] = defaultdict(dict)
+    for task, item, repeat, rater, scores in rows:
+        found[task, item, repeat][rater] = rubrics.shares(rubric, json.loads(scores))
+    return dict(found)
+
+
+def _judgements(connection: Connection, judge: str, rubric: Rubric) -> dict[Place, list[_Shares]]:
+    rows = connection.execute(
+        "SELECT custom_id, prediction FROM items WHERE job_id = $job_id AND outcome = $answered",
+        {"job_id": judge, "answered": int(OUTCOME_ANSWERED)},
+    ).fetchall()
+    found: defaultdict[Place, list[_Shares]] = defaultdict(list)
+    for place, scores in _placed(rows):
+        found[place].append(rubrics.shares(rubric, json.loads(scores)))
+    return dict(found)
+
+
+def _placed(rows: Sequence[tuple[str, str]]) -> Iterator[tuple[Place, str]]:
+    """The names of rows are those that `request_rows` gives them."""
+    for custom_id, scores in rows:
+        task, item, repeat = custom_id.partition("#")[0].rsplit("/", 2)
+        yield (task, int(item), int(repeat)), scores
+
+
+def _interval(found: agreement.Estimate | None) -> pb.Interval | None:
+    return None if found is None else pb.Interval(value=found.value, low=found.low, high=found.high, n=found.n)
