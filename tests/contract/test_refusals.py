@@ -127,7 +127,7 @@ WRONG: list[tuple[str, dict[str, Any], int, str]] = [
     ("/run", job({"params": {"num_ctx": 0}}), 422, "num_ctx"),
     ("/run", job({"params": {"num_predict": 5, "max_tokens": 5}}), 422, "max_tokens"),
     ("/run", job({"model": "m" * 301}), 422, "model"),
-    ("/run", job({"custom_config": {"x": "y" * 17_000}}), 400, "custom_config"),
+    ("/run", job({"custom_config": {"x": "y" * 45_000}}), 400, "custom_config"),
     ("/run", job({"custom_config": {"logprobs": 5}}), 422, "logprobs"),
     *(("/run", job(budget_usd=value), 422, "budget_usd") for value in (0, 1e10)),
     ("/run", job(budget_usd=5), 400, "budget_usd"),
