@@ -112,6 +112,8 @@ def trends(world: World, request: results_service_pb2.ListTrendsRequest) -> resu
     for job in world.jobs.values():
         if job.state != _COMPLETED or job.spec.suite.suite != request.suite or request.metric not in METRICS:
             continue
+        if job.incomplete:
+            continue  # it does not rank
         trend = answer.trends.add(
             configuration=job.receipt.configuration,
             model=job.spec.model,

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.stack
 FOREVER_S = 3600.0
 FAILED: dict[str, str] = {
     "away": r"away does not answer at 127\.0\.0\.1:\d+\. Start the server or correct base_url in the endpoints file\.",
-    "refusing": r"refusing refused the key\. Set STUB_KEY where the evaluator runs and restart it\.",
+    "refusing": r"refusing refused the key \([^()]+\)\. Set STUB_KEY where the evaluator runs and restart it\.",
     "broken": r"broken failed with status 500: boom\. Check its log or status page, then retry\.",
     "silent": r"Job execution failed: Resource limits exceeded\. Stopped after 1 second with 0 of 8 items done\. "
     r"A retry runs the rest\.",

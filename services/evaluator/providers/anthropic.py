@@ -128,7 +128,7 @@ class AnthropicProvider:
         # An error within a stream has a type but not a separate status.
         status = anthropic_wire.STATUSES.get(reply.error_code, reply.status) if reply.status == 200 else reply.status
         if status in (401, 403):
-            return failures.key_refused(endpoint)
+            return failures.key_refused(endpoint, reply)
         if status == 402 or (status in (400, 429) and _NO_CREDIT.search(said)):
             return failures.used_up(endpoint)
         if status == 429:

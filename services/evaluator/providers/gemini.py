@@ -144,7 +144,7 @@ class GeminiProvider:
         wait = gemini_wire.retry_after_s(details)
         wait = reply.retry_after_s if wait is None else wait
         if status in (401, 403) or "API_KEY_INVALID" in reasons or "API key" in said:
-            return failures.key_refused(endpoint)
+            return failures.key_refused(endpoint, reply)
         if status == 429 and gemini_wire.is_used_up(details, said):
             return ProviderError(
                 f"{endpoint.name} says that the quota for {model} is used up. Raise it there or choose another model, "

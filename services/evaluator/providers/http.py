@@ -171,7 +171,7 @@ class HttpProvider:
     def _failure(self, reply: Reply) -> ProviderError:
         endpoint = self._endpoint
         if reply.status in (401, 403):
-            return failures.key_refused(endpoint)
+            return failures.key_refused(endpoint, reply)
         if reply.status == 402:
             return failures.used_up(endpoint)
         if reply.status == 429:

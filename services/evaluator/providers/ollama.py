@@ -191,7 +191,7 @@ class OllamaProvider:
         endpoint, status, said = self._endpoint, reply.status, reply.error_text
         lower = said.lower()
         if status in (401, 403):
-            return failures.key_refused(endpoint)
+            return failures.key_refused(endpoint, reply)
         if status == 404 and "model" in lower and model:
             return ProviderError(
                 f"{endpoint.name} does not have model {model}. Run `ollama pull {model}` where it runs.",

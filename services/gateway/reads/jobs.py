@@ -181,6 +181,45 @@ def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb
     return spec
 
 
+_NEW_S = 10.0
+_SETTLE_S = 1.0
+_SETTLE_STEP_S = 0.02
+
+
+async def settle(backend: Backend, caller: rpc.Identity) -> None:
+    """Returns once the results service has heard of the jobs that were lately made, retried or ended, so that what is
+    read next agrees with the scheduler: counts, scores and lists. At once if it has, and after a second at most.
+    Raises nothing while a service is silent: the reads that follow say so."""
+    try:
+        queue = (await backend.ask(backend.scheduler.GetQueue, scheduler_service_pb2.GetQueueRequest(), caller)).queue
+    except TouchstoneError:
+        return
+    live = (*queue.running, *queue.scoring, *queue.pending)
+    new = (job for job in live if job.attempt > 1 or time.time() - job.created_at.ToNanoseconds() / 1e9 < _NEW_S)
+    unknown = [job for job in (*queue.ended, *new) if job.job_id]
+    end = time.monotonic() + _SETTLE_S
+    while unknown:
+        heard = await asyncio.gather(*(_is_stored(backend, job, caller) for job in unknown))
+        unknown = [job for job, known in zip(unknown, heard, strict=True) if not known]
+        if not unknown or time.monotonic() >= end:
+            break
+        await asyncio.sleep(_SETTLE_STEP_S)
+
+
+async def _is_stored(backend: Backend, job: job_pb2.Job, caller: rpc.Identity) -> bool:
+    """Whether the results service counts the job as the scheduler does, or has heard of more."""
+    request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job.job_id)
+    try:
+        stored = (await backend.ask(backend.results.GetJob, request, caller, timeout_s=_SETTLE_S)).job
+    except NotFoundError:
+        return False
+    except TouchstoneError:
+        return True  # the next read says what is wrong
+    return stored.attempt > job.attempt or (
+        stored.attempt == job.attempt and (is_finished(stored) or not is_finished(job))
+    )
+
+
 async def current(
     backend: Backend,
     request: results_service_pb2.ResultsServiceListJobsRequest,

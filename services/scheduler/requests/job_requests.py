@@ -35,6 +35,9 @@ _WATCH_INTERVAL_S = 0.25
 _FORGETTING_LOOKS, _FORGETTING_S = 40, 0.05
 
 
+_JUST_S = 10.0
+"""For this long after its end a job is still in the queue's answer."""
+
 _Asked = tuple[job_pb2.JobSpec, Context]
 
 
@@ -335,7 +338,15 @@ class Desk:
             pending_per_owner=registry.limits.pending_per_owner,
             evaluators=len(registry.fleet.live(registry.now())),
             notice=registry.room.sentence,
+            ended=registry.views(self._just_ended(project_id)),
         )
+
+    def _just_ended(self, project_id: int) -> Iterator[Job]:
+        since = self._registry.now() - _JUST_S
+        for job in self._registry.jobs.values():
+            ended = job.message.finished_at
+            if job.message.HasField("finished_at") and seconds(ended) >= since and _of(job, project_id):
+                yield job
 
 
 def _of(job: Job, project_id: int) -> bool:

@@ -47,7 +47,7 @@ class Reads:
         """With every job in its position, without what the caller may not see."""
         shown = queue_pb2.Queue()
         shown.CopyFrom(queue)
-        for name in ("running", "pending", "scoring"):
+        for name in ("running", "pending", "scoring", "ended"):
             listed = list(getattr(queue, name))
             shown.ClearField(name)
             getattr(shown, name).extend(

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from touchstone.v1 import job_pb2 as touchstone_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19touchstone/v1/queue.proto\x12\rtouchstone.v1\x1a\x17touchstone/v1/job.proto\"\xc4\x01\n\x05Queue\x12#\n\x07running\x18\x01 \x03(\x0b\x32\x12.touchstone.v1.Job\x12#\n\x07pending\x18\x02 \x03(\x0b\x32\x12.touchstone.v1.Job\x12\r\n\x05slots\x18\x03 \x01(\x05\x12\x19\n\x11pending_per_owner\x18\x04 \x01(\x05\x12\x12\n\nevaluators\x18\x05 \x01(\x05\x12\x0e\n\x06notice\x18\x06 \x01(\t\x12#\n\x07scoring\x18\x07 \x03(\x0b\x32\x12.touchstone.v1.Jobb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19touchstone/v1/queue.proto\x12\rtouchstone.v1\x1a\x17touchstone/v1/job.proto\"\xe7\x01\n\x05Queue\x12#\n\x07running\x18\x01 \x03(\x0b\x32\x12.touchstone.v1.Job\x12#\n\x07pending\x18\x02 \x03(\x0b\x32\x12.touchstone.v1.Job\x12\r\n\x05slots\x18\x03 \x01(\x05\x12\x19\n\x11pending_per_owner\x18\x04 \x01(\x05\x12\x12\n\nevaluators\x18\x05 \x01(\x05\x12\x0e\n\x06notice\x18\x06 \x01(\t\x12#\n\x07scoring\x18\x07 \x03(\x0b\x32\x12.touchstone.v1.Job\x12!\n\x05\x65nded\x18\x08 \x03(\x0b\x32\x12.touchstone.v1.Jobb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.queue_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_QUEUE']._serialized_start=70
-  _globals['_QUEUE']._serialized_end=266
+  _globals['_QUEUE']._serialized_end=301
 # @@protoc_insertion_point(module_scope)

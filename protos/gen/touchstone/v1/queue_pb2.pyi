@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Queue(_message.Message):
-    __slots__ = ("running", "pending", "slots", "pending_per_owner", "evaluators", "notice", "scoring")
+    __slots__ = ("running", "pending", "slots", "pending_per_owner", "evaluators", "notice", "scoring", "ended")
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -16,6 +16,7 @@ class Queue(_message.Message):
     EVALUATORS_FIELD_NUMBER: _ClassVar[int]
     NOTICE_FIELD_NUMBER: _ClassVar[int]
     SCORING_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
     running: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
     pending: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
     slots: int
@@ -23,4 +24,5 @@ class Queue(_message.Message):
     evaluators: int
     notice: str
     scoring: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
-    def __init__(self, running: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., pending: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., slots: _Optional[int] = ..., pending_per_owner: _Optional[int] = ..., evaluators: _Optional[int] = ..., notice: _Optional[str] = ..., scoring: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ...) -> None: ...
+    ended: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
+    def __init__(self, running: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., pending: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., slots: _Optional[int] = ..., pending_per_owner: _Optional[int] = ..., evaluators: _Optional[int] = ..., notice: _Optional[str] = ..., scoring: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., ended: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ...) -> None: ...

@@ -50,7 +50,7 @@ def failure(endpoint: Endpoint, reply: Reply, model: str, path: str) -> Provider
     if status == 402 or (status in (403, 429) and _NO_CREDIT.search(words)):
         return failures.used_up(endpoint)
     if is_key_refused(reply):
-        return failures.key_refused(endpoint)
+        return failures.key_refused(endpoint, reply)
     if status == 429:
         return failures.fewer_calls(endpoint, reply.retry_after_s, reply.error_text)
     if is_model_missing(reply):

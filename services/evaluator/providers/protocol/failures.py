@@ -1,9 +1,11 @@
 """The sentences for what goes wrong at any provider: what happened at which endpoint, then what to do.
 
-They never hold the key: where a provider may repeat parts of it, its text is left out.
+They never hold the key: words of a provider that may repeat parts of it are left out.
 """
 
 from __future__ import annotations
+
+import re
 
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
@@ -11,6 +13,10 @@ from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.providers.protocol.transport import AGAIN, Reply
 from services.evaluator.providers.protocol.usage import MalformedError
 from services.words import endpoints as words
+
+_PART = 4
+"""Characters of a key's beginning and end by which its parts are recognized."""
+_MOST_CODE = 60
 
 
 def require_key(endpoint: Endpoint) -> None:
@@ -30,13 +36,25 @@ def does_not_fit(reply: Reply, parameters: str) -> Response:
     )
 
 
-def key_refused(endpoint: Endpoint) -> ProviderError:
+def key_refused(endpoint: Endpoint, reply: Reply | None = None) -> ProviderError:
+    """With the words and the code of the refusal in `reply`, without any part of the key."""
     variable = endpoint.api_key_env
     if variable:
         what = f"Set {variable} where the evaluator runs and restart it."
     else:
         what = "Name the variable that holds it as api_key_env in the endpoints file."
-    return ProviderError(f"{endpoint.name} refused the key. {what}", fatal=True)
+    said = _without_parts(endpoint.api_key, reply.error_text) if reply else ""
+    code = _without_parts(endpoint.api_key, reply.error_code[:_MOST_CODE]) if reply else ""
+    told = ", code ".join(filter(None, (said, "" if code in said else code)))
+    return ProviderError(f"{endpoint.name} refused the key{f' ({told})' if told else ''}. {what}", fatal=True)
+
+
+def _without_parts(key: str, words: str) -> str:
+    """The words without those that may hold a part of the key: providers repeat its first or last characters, with the
+    rest masked."""
+    parts = [re.escape(part) for part in (key[:_PART], key[-_PART:]) if len(part) == _PART]
+    shown = "|".join([*parts, r"\*{2,}", "…", r"\.{3}", r"\bsk-", r"[A-Za-z0-9_\-]{24,}"])
+    return re.sub(rf"[^\s\"'()<>,]*(?:{shown})[^\s\"'()<>,]*", "[key]", words)
 
 
 def used_up(endpoint: Endpoint) -> ProviderError:

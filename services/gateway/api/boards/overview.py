@@ -25,6 +25,7 @@ async def overview(call: Call) -> JSONResponse:
     request = results_service_pb2.GetOverviewRequest(
         suite=query["suite"], days=query["days"], project_id=query["project_id"], metric=query["metric"]
     )
+    await jobs.settle(call.ctx.backend, call.caller)
     found = await call.ask(call.ctx.backend.results.GetOverview, request)
     if not found.means and request.suite:
         # For all suites, a metric of some dataset may be meant.

@@ -56,6 +56,7 @@ async def _pages(
     """Up to `limit` jobs from the list's `token` on, newest first, as they are now. Raises InvalidRequestError for an
     unknown suite."""
     request.page_token = token
+    await jobs.settle(call.ctx.backend, call.caller)
     found = results_service_pb2.ResultsServiceListJobsResponse()
     left = call.query["limit"]
     while True:

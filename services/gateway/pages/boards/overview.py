@@ -27,7 +27,6 @@ from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.pages.operations.queue import starts
 from services.gateway.reads import jobs
 from services.gateway.reads.questions import require_known
-from services.gateway.reads.values import is_bounded
 from services.words.enums import mode_name
 from services.words.jobs import status_of, suite_of
 from touchstone.v1 import evaluator_pb2, job_pb2, queue_pb2, results_service_pb2, suite_pb2
@@ -174,6 +173,7 @@ async def _asked(request: Request, view: View) -> tuple[Figures | None, View]:
         page_size=RECENT, suite=view.suite, with_scores=True, without_counts=True
     )
     listing.created_after.FromDatetime(view.created_after)
+    await jobs.settle(ctx.backend, caller)
     try:
         found, listed, likely, queue, evaluators = await asyncio.gather(
             ctx.backend.ask(ctx.backend.results.GetOverview, totals, caller),
@@ -338,8 +338,9 @@ def drawn_lines(
 
 
 def _is_estimate(point: results_service_pb2.TrendPoint) -> bool:
-    """Whether it has a place on a line: where answers are missing only bounds are known."""
-    return point.score.HasField("mean") and not is_bounded(point.score)
+    """Whether it has a place on a line. All points are of runs that rank, as on the leaderboard: those with unread
+    answers, which have bounds, too."""
+    return point.score.HasField("mean")
 
 
 def _point(point: results_service_pb2.TrendPoint, row: int) -> Point:

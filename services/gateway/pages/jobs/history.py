@@ -185,6 +185,7 @@ async def history(request: Request) -> Response:
     ctx, caller = context.of(request), context.identity(request)
     chosen, after = Filters.of(request.query_params), request.query_params.get("after", "")
     call, start_ms = chosen.request(after)
+    await jobs.settle(ctx.backend, caller)
     answer = await ctx.backend.ask(ctx.backend.results.ListJobs, call, caller)
     found, fresh = await jobs.current(ctx.backend, call, answer.jobs, caller, 0 if after else PAGE_SIZE)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -268,14 +269,27 @@ async def test_a_prompt_that_does_not_fit_is_the_items_outcome_and_no_failure(ki
 async def test_a_refused_key_fails_the_job_and_is_not_shown(kind: str, status: str) -> None:
     error = await failure(kind, Fault(status, message=f"Incorrect API key provided: {KEY}."))
     assert flags(error) == {"fatal"}
-    assert error.message == f"{NAME} refused the key. Set THE_KEY where the evaluator runs and restart it."
+    remedy = "Set THE_KEY where the evaluator runs and restart it."
+    said = re.fullmatch(rf"{NAME} refused the key \((.*)\)\. {re.escape(remedy)}", error.message)
+    assert said, error.message
+    assert said[1].startswith("Incorrect API key provided: [key]")
+    assert KEY not in error.message
+
+
+@ALL
+@pytest.mark.parametrize("shown", [f"{KEY[:4]}***{KEY[-4:]}", f"{KEY[:4]}…", "sk-pr********9XyZ", f"...{KEY[-4:]}"])
+async def test_a_refusal_shows_no_part_of_the_key(kind: str, shown: str) -> None:
+    error = await failure(kind, Fault("401", message=f"Incorrect API key provided: {shown}. Ask <b>it</b>"))
+    assert "Incorrect API key provided: [key]" in error.message
+    for part in (KEY[:4], KEY[-4:], "XyZ"):
+        assert part not in error.message
 
 
 @ALL
 async def test_a_wrong_key_is_told_as_the_provider_tells_it(kind: str) -> None:
     error = await failure(kind, api_key="sk-another")
     assert flags(error) == {"fatal"}
-    assert "refused the key. Set THE_KEY" in error.message
+    assert re.search(r"refused the key \(.+\)\. Set THE_KEY", error.message), error.message
 
 
 @ALL

@@ -121,7 +121,8 @@ async def test_a_wrong_key_is_told_though_it_comes_as_a_bad_request(api: str) ->
     with pytest.raises(ProviderError) as caught:
         await call(stub, api=api, api_key_env="XAI_API_KEY", api_key="wrong")
     assert caught.value.fatal
-    assert caught.value.message == "grok refused the key. Set XAI_API_KEY where the evaluator runs and restart it."
+    assert caught.value.message.startswith("grok refused the key (Incorrect API key provided")
+    assert caught.value.message.endswith("). Set XAI_API_KEY where the evaluator runs and restart it.")
 
 
 @APIS

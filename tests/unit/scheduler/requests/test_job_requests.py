@@ -131,6 +131,16 @@ async def test_a_waiting_job_gets_another_priority_and_a_started_one_does_not(wo
         await world.desk.set_priority(ADMIN, order[0], job_pb2.PRIORITY_UNSPECIFIED)
 
 
+async def test_the_queue_has_jobs_that_have_just_ended(world: World) -> None:
+    job = await world.create()
+    assert not world.desk.queue().ended
+    await world.desk.cancel(ALICE, job)
+    await world.settle()
+    assert [one.job_id for one in world.desk.queue().ended] == [job]
+    world.time += 11
+    assert not world.desk.queue().ended
+
+
 async def test_a_waiting_job_says_about_when_it_starts(world: World) -> None:
     jobs = [await world.create() for _ in range(4)]
     assert not world.desk.get(jobs[3]).progress.HasField("starts_in_s"), "nothing is known of any job's length"

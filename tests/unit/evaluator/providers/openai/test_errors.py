@@ -63,7 +63,9 @@ async def test_a_flagged_prompt_is_the_items_own_outcome_and_no_refused_key(stat
 async def test_a_refused_key_is_fatal_and_names_the_variable_but_not_the_key(status: str) -> None:
     error = await refusal(Fault(status, message="Incorrect key sk-1"), api_key_env="VLLM_KEY", api_key="sk-1")
     assert error.fatal
-    assert error.message == "vllm-a refused the key. Set VLLM_KEY where the evaluator runs and restart it."
+    assert error.message.startswith("vllm-a refused the key (Incorrect key [key]")
+    assert error.message.endswith("). Set VLLM_KEY where the evaluator runs and restart it.")
+    assert "sk-1" not in error.message
 
 
 async def test_a_missing_key_is_fatal_before_any_call() -> None:
