@@ -158,7 +158,7 @@ async def test_many_reasons_are_cut_and_the_lines_with_others_counted(gateway: R
 async def test_a_scorer_that_nobody_has_is_refused_and_those_of_plugins_are_named(gateway: Running) -> None:
     refused = await upload(gateway, 400, data={"scorer": "judge"})
     assert refused["detail"].startswith("judge is not a valid scorer. Use one of: exact_match, ")
-    assert refused["detail"].endswith(", json, tool_calls, json_schema, same_words.")
+    assert refused["detail"].endswith(", json, tool_calls, json_schema, judgement, same_words.")
     made = await upload(gateway, data={"scorer": "same_words"})
     assert made["scoring"]["scorer"] == "same_words"
 
