@@ -88,7 +88,14 @@ async def _page_error(connection: HTTPConnection, error: Exception) -> Response:
     no_room = isinstance(error, NoRoomError)
     title = "No room on the disk" if no_room else _TITLES.get(status, "Something went wrong")
     passing = isinstance(error, AwayError | NoRoomError) and connection.scope["method"] == "GET"
-    values = {"title": title, "sentence": sentence, "no_room": no_room, "again_s": AGAIN_S if passing else 0}
+    values = {
+        "title": title,
+        "sentence": sentence,
+        "no_room": no_room,
+        "again_s": AGAIN_S if passing else 0,
+        # What is wrong with a request, or gone, is so again.
+        "may_pass": status >= 500 or status in (408, 429),
+    }
     response = await render(connection, "error.html", "", values, status)
     response.headers.update(headers_of(error))
     return response

@@ -168,3 +168,11 @@ async def test_an_item_whose_texts_were_dropped_says_so_and_keeps_how_it_was_rea
     reading = before.partition("How it was read")[2].partition("</dl>")[0]
     assert reading
     assert reading == after.partition("How it was read")[2].partition("</dl>")[0]
+
+
+async def test_trying_again_is_offered_only_where_it_may_help(gateway: Running) -> None:
+    html = {"accept": "text/html"}
+    gone = await gateway.client.get("/jobs/01a00000-0000-7000-8000-000000000000", headers=html)
+    assert gone.status_code == 404
+    assert "Try again" not in gone.text
+    assert "Open history" in gone.text

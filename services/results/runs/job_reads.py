@@ -27,7 +27,7 @@ def get_job(connection: Connection, job_id: str, visible: Visibility = EVERYTHIN
     is not visible."""
     found = first_row(connection, "SELECT job FROM jobs WHERE job_id = $job_id", {"job_id": job_id})
     if found is None:
-        raise NotFoundError(_gone(connection, job_id, visible) or refusals.not_found("Benchmark job", job_id))
+        raise not_found(connection, job_id, visible)
     job = job_pb2.Job.FromString(found[0])
     visible.check(job)
     return job
@@ -72,7 +72,12 @@ def _runs_around(
     return nearest(earlier), nearest(later)
 
 
-def _gone(connection: Connection, job_id: str, visible: Visibility) -> str:
+def not_found(connection: Connection, job_id: str, visible: Visibility) -> NotFoundError:
+    """The error for a job that does not exist; for one that was deleted it says by whom."""
+    return NotFoundError(_deleted(connection, job_id, visible) or refusals.not_found("Benchmark job", job_id))
+
+
+def _deleted(connection: Connection, job_id: str, visible: Visibility) -> str:
     """Who deleted a job and when, in a sentence; empty for one that was not deleted or that is not visible."""
     found = first_row(
         connection,
@@ -129,7 +134,7 @@ def list_events(
     size = paging.page_size(request.page_size, default=100, most=1000)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (str,)) or [""]
-    if request.job_id and visible.owner and not _gone(connection, request.job_id, visible):
+    if request.job_id and visible.owner and not _deleted(connection, request.job_id, visible):
         get_job(connection, request.job_id, visible)
     rows = connection.execute(
         query("runs/list_events"),

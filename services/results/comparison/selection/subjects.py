@@ -9,6 +9,7 @@ from services.errors import InvalidRequestError, NotFoundError
 from services.results.comparison.selection import candidates, runs
 from services.results.comparison.selection.runs import Run
 from services.results.runs.configurations import JOB_ID
+from services.results.runs.job_reads import not_found
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
 from services.words import phrases, refusals
@@ -43,7 +44,7 @@ def choose(connection: Connection, request: comparison_pb2.CompareRequest, visib
     jobs = _jobs(connection, subjects, visible)
     for subject in subjects:
         if not request.suite and subject not in jobs and JOB_ID.fullmatch(subject):
-            raise NotFoundError(refusals.not_found("Benchmark job", subject))
+            raise not_found(connection, subject, visible)
     suite = _suite(request.suite, [job for job, _ in jobs.values()], len(jobs) == len(subjects))
     mode = request.mode or _mode([job for job, _ in jobs.values()])
     for job, sealed in jobs.values():

@@ -93,6 +93,10 @@ def test_jobs_tell_their_suite_and_mode(connection: Connection) -> None:
     assert chosen(connection, "a", "b", suite="").suite == "glue"
     with pytest.raises(NotFoundError, match=r"Benchmark job 0{8}-.* not found"):
         chosen(connection, "a", "00000000-0000-4000-8000-000000000000", suite="")
+    gone = "01a00000-0000-7000-8000-000000000000"
+    connection.execute("INSERT INTO deleted_jobs VALUES ($job_id, 'ann', 'bob', '2026-11-28 12:00')", {"job_id": gone})
+    with pytest.raises(NotFoundError, match=f"{gone} was deleted by bob on 2026-11-28"):
+        chosen(connection, "a", gone, suite="")
     with pytest.raises(InvalidRequestError, match="Name the suite"):
         chosen(connection, "a", "m2", suite="")
     with pytest.raises(InvalidRequestError, match=r"ran 'glue', not mmlu"):
