@@ -16,8 +16,10 @@ from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_access import with_tokens
+from tests.gateway.test_pages_judges import judged
 from tests.nats_server import NatsServer
-from touchstone.v1 import dataset_pb2, job_pb2
+from tests.unit.words.test_rubrics import CORRECT
+from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2
 
 REFUSED_KEY = "grok refused the key (invalid API key). Set XAI_API_KEY where the evaluator runs and restart it."
 
@@ -76,6 +78,20 @@ def _runs(world: World, dataset: str) -> list[str]:
     return [job.job_id for job in jobs if job.spec.dataset.dataset_id == dataset and job.finished_at.seconds]
 
 
+def _judged(world: World, job_id: str) -> str:
+    """Has two judges judge a job's answers; one has not finished. Returns the first task."""
+    job = world.jobs[job_id]
+    first, second = judged(world, job), judged(world, job, CORRECT)
+    scores = {"relevance": 4, "actionability": 2, "tone": 5}
+    told = json.dumps({"reason": "The second tip repeats the first one.", **scores})
+    answered, unparsed = item_result_pb2.OUTCOME_ANSWERED, item_result_pb2.OUTCOME_UNPARSED
+    first.judgements.add(number=1, outcome=answered, scores=json.dumps(scores), response=told)
+    first.judgements.add(number=2, outcome=unparsed, response=5 * HOSTILE)
+    second.job.state = job_pb2.Job.STATE_RUNNING
+    second.job.spec.model, second.job.spec.endpoint = "claude-sonnet-4-20250514-thinking", "anthropic"
+    return job.plan[0].task
+
+
 def places() -> tuple[World, list[Place]]:
     """The world, and its pages."""
     world = busy_world()
@@ -100,6 +116,7 @@ def places() -> tuple[World, list[Place]]:
         state = "incomplete" if job.incomplete else job_pb2.Job.State.Name(job.state).removeprefix("STATE_").lower()
         by_state.setdefault(state, job.job_id)
     whole, second = by_state["completed"], compared[0]
+    asked_of = _judged(world, compared[1])
     mmlu = finished(world, *(spec(model, "mmlu", limit=5) for model in ("alpha", "beta")))
     return world, [
         Place("overview", "/overview?suite=glue"),
@@ -129,6 +146,8 @@ def places() -> tuple[World, list[Place]]:
         Place("job-refused-key", f"/jobs/{refused.job_id}"),
         Place("job-hostile", f"/jobs/{hostile}?open={world.jobs[hostile].plan[0].task}:1"),
         Place("job-item", f"/jobs/{whole}/items/{world.jobs[whole].plan[0].task}/0"),
+        Place("job-judged", f"/jobs/{compared[1]}?open={asked_of}%3A1"),
+        Place("job-judge", f"/jobs/{compared[1]}/judge?by=rubric"),
         Place("job-log", f"/jobs/{whole}/log"),
         Place("job-unknown", "/jobs/00000000-0000-4000-8000-000000000000", 404),
         Place("report-job", f"/jobs/{whole}/report.html"),

@@ -10,10 +10,12 @@ import pytest
 from playwright.async_api import Error, Route, expect
 
 from tests.e2e.conftest import Visitor
+from tests.gateway.fake_data import HOSTILE
 from tests.gateway.fake_world import spec
 from tests.gateway.test_pages_answers import WITH_TOOLS
 from tests.gateway.test_pages_datasets import dataset_of, run_over
-from touchstone.v1 import job_pb2, scoring_pb2
+from tests.gateway.test_pages_judges import completed, judged
+from touchstone.v1 import item_result_pb2, job_pb2, scoring_pb2
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -251,3 +253,61 @@ async def test_a_conversation_with_a_picture_and_tools_is_read_without_a_script_
     await opened.get_by_text("Log-probabilities, 1 token").click()
     await expect(opened.get_by_text("-0.250")).to_be_visible()
     assert await page.evaluate("window.pwned") is None
+
+
+@pytest.mark.parametrize("phone", [False, True])
+async def test_judges_are_read_whatever_they_write(visitor: Visitor, phone: bool) -> None:
+    world = visitor.gateway.world
+    job = completed(world)
+    run = judged(world, job)
+    run.rubric.instructions = run.rubric.criteria[0].examples[0].why = HOSTILE
+    run.judgements.add(number=1, outcome=item_result_pb2.OUTCOME_UNPARSED, response=5 * HOSTILE)
+    page = await visitor.page(phone=phone)
+    await page.goto(f"/jobs/{job.job_id}")
+    section = page.locator("#job-judges")
+    await expect(section).to_contain_text("3.9 of 1–5")
+    await section.get_by_text("Rubric tip-v1").click()
+    await expect(section.locator("p.words").first).to_have_text(HOSTILE)
+    assert await page.evaluate("document.documentElement.scrollWidth") <= (390 if phone else 1440)
+    await page.goto(f"/jobs/{job.job_id}/items/{job.plan[0].task}/1")
+    opinions = page.locator(".opinions")
+    await expect(opinions).to_contain_text("moves no score")
+    await opinions.locator("summary").click()
+    await expect(opinions.locator("pre")).to_have_text(5 * HOSTILE)
+    assert await page.evaluate("document.documentElement.scrollWidth") <= (390 if phone else 1440)
+    assert await page.evaluate("window.pwned") is None
+
+
+async def test_judges_follow_what_happens(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = completed(world)
+    run = judged(world, job)
+    run.job.state = job_pb2.Job.STATE_RUNNING
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    section = page.locator("#job-judges")
+    await expect(section).to_contain_text("running")
+    run.job.state = job_pb2.Job.STATE_COMPLETED
+    world.finish(world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id).job_id)
+    await expect(section).to_contain_text("completed")
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_a_rubric_that_is_refused_stays_until_it_is_right(visitor: Visitor, script: bool) -> None:
+    visitor.expected = ("422",)
+    job = completed(visitor.gateway.world)
+    page = await visitor.page(script=script)
+    await page.goto(f"/jobs/{job.job_id}")
+    await page.get_by_role("link", name="Judge these answers").click()
+    await page.get_by_label("Model that judges").select_option("ollama|mistral:7b")
+    rubric = page.get_by_label("Rubric, as JSON")
+    await expect(rubric).to_be_hidden()
+    await page.get_by_label("A rubric of your own").check()
+    example = await rubric.input_value()
+    await rubric.fill("{}")
+    await page.get_by_role("button", name="Start the judge").click()
+    await expect(page.locator("#rubric-problem")).to_contain_text("The rubric needs a version")
+    await expect(rubric).to_have_value("{}")
+    await rubric.fill(example)
+    await page.get_by_role("button", name="Start the judge").click()
+    await expect(page.locator("main")).to_contain_text(f"Judges the answers of\xa0job {job.job_id[-8:]}")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
+import httpx
 import pytest
 
 from services.words import rubrics
@@ -170,6 +171,28 @@ def test_a_biased_judge_does_not_move_what_people_say(stack: Stack) -> None:
     assert stack.results.RateAnswers(rate, timeout=20).unchanged == 60
 
 
+def _read_pages(stack: Stack, job_id: str, judging: str, item: int, rubric: str) -> None:
+    """The judged job's pages show what REST gives, lead to the judge's and back, and start another judge."""
+    (found,) = stack.get(f"/results/{job_id}/judges")["judges"]
+    with httpx.Client(base_url=stack.url, trust_env=False, timeout=30) as browser:
+        page = browser.get(f"/jobs/{job_id}").text
+        section = page[page.index('<section id="job-judges"') :]
+        assert f'<a href="/jobs/{judging}">judge</a>' in section
+        for name in ("relevance", "actionability", "tone"):
+            assert f"<b>{found['criteria'][name]['mean_on_scale']:.1f}</b>" in section.split(f"<dt>{name}</dt>")[1][:40]
+        assert "judgement 2" in browser.get(f"/jobs/{job_id}/items/rows/{item}").text
+        (row,) = [one.result for one in stack.items(judging) if one.result.custom_id == f"rows/{item}/0"]
+        back = browser.get(f"/jobs/{judging}/items/rows/{row.item}").text
+        assert f'<a href="/jobs/{job_id}/items/rows/{item}">this answer</a>' in back
+        assert f'<a href="/jobs/{job_id}">job <code>' in browser.get(f"/jobs/{judging}").text
+        sent = {"model": "judges|judge", "by": "rubric", "rubric": rubric.replace("tip-v1", "tip-v2")}
+        made = browser.post(f"/jobs/{job_id}/judge", data=sent, headers={"Origin": stack.url})
+        assert made.status_code == 303, made.text
+    another = stack.wait(made.headers["location"].removeprefix("/jobs/"))
+    assert another.state == job_pb2.Job.STATE_COMPLETED, another.reason
+    assert another.spec.judging == job_pb2.Judging(job_id=job_id, repeats=1, attempt=1)
+
+
 def test_stored_answers_are_judged_without_a_call_to_their_model(stack: Stack) -> None:
     job_id = _run(stack, dataset=job_pb2.DatasetWork(dataset_id=_upload(stack), limit=20))
     assert stack.wait(job_id).state == job_pb2.Job.STATE_COMPLETED
@@ -187,6 +210,7 @@ def test_stored_answers_are_judged_without_a_call_to_their_model(stack: Stack) -
     told = results_service_pb2.ListJudgesRequest(job_id=job_id, task="rows", item=first.item)
     (run,) = stack.results.ListJudges(told, timeout=20).judges
     assert [one.number for one in run.judgements] == [1, 2]
+    _read_pages(stack, job_id, made, first.item, RUBRIC)
     # The rows are not among the datasets of users.
     stub = dataset_service_pb2_grpc.DatasetServiceStub(stack.channel(stack.results_port))
     listed = [

@@ -14,12 +14,14 @@ from services.gateway.pages.events import events
 from services.gateway.pages.items.listing import annotate, item, items
 from services.gateway.pages.items.side_by_side import prefer, side_by_side, verdict
 from services.gateway.pages.jobs.history import cancel_selected, delete_selected, history, retry_selected
+from services.gateway.pages.jobs.judges import judges
 from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import delete, job_page, mark, retry, stop
 from services.gateway.pages.layout.jump import jump
 from services.gateway.pages.layout.login import login, logout
 from services.gateway.pages.operations import queue, settings
 from services.gateway.pages.reports import comparison_report, job_report
+from services.gateway.pages.runs.judge import judge_page, start_judge
 from services.gateway.pages.runs.page import baselines, run_page, start
 from services.gateway.pages.runs.reuse import again, rerun, rescore
 
@@ -63,6 +65,9 @@ routes = [
     Route("/jobs/{job_id}/rescore", rescore, methods=["POST"]),
     Route("/jobs/{job_id}/again", again, methods=["POST"]),
     Route("/jobs/{job_id}/rerun", rerun, methods=["POST"]),
+    Route("/jobs/{job_id}/judges", judges),
+    Route("/jobs/{job_id}/judge", judge_page),
+    Route("/jobs/{job_id}/judge", start_judge, methods=["POST"]),
     Route("/jobs/{job_id}/items", items),
     Route("/jobs/{job_id}/items/{task}/{item:int}", item),
     Route("/jobs/{job_id}/items/{task}/{item:int}/annotation", annotate, methods=["POST"]),

@@ -19,6 +19,7 @@ from services.gateway.pages.display import charts, formatting
 from services.gateway.pages.display.work_words import dataset_of, is_scored, scorings_words, work_of
 from services.gateway.pages.items import conditions
 from services.gateway.pages.items.listing import MOST_SHOWN, ORDERS
+from services.gateway.pages.items.opinions import LONG
 from services.gateway.pages.items.rows import item_address
 from services.gateway.reads import jobs
 from services.gateway.reads.datasets import what_stays
@@ -116,6 +117,7 @@ def environment() -> Environment:
         item_address=item_address,
         orders=ORDERS,
         most_shown=MOST_SHOWN,
+        long_words=LONG,
         options=ALL,
         parameters=PARAMETERS,
     )

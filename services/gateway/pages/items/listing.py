@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from services.gateway import context
 from services.gateway.backend import Backend
 from services.gateway.pages.display import conversation
 from services.gateway.pages.items import conditions
+from services.gateway.pages.items.opinions import PLACE, judged_item, opinions
 from services.gateway.pages.items.rows import Row, beside, row_of, rows_of
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
@@ -168,20 +170,21 @@ class Listing:
         return self.pages < AUTOMATIC_PAGES
 
 
-async def load(request: Request, job: job_pb2.Job, previous: job_pb2.Job | None) -> Listing | str:
-    """The page of items for the address, with the item that it opens, or the sentence that says why there is none."""
+async def load(request: Request, job: job_pb2.Job, previous: job_pb2.Job | None, *, judged: bool) -> Listing | str:
+    """The page of items for the address, with the item that it opens, or the sentence that says why there is none.
+    `judged` says whether the job has judges."""
     ctx, caller = context.of(request), context.identity(request)
     try:
         found = await listing(ctx.backend, job, caller, request.query_params, previous)
         opened = request.query_params.get("open", "")
-        return replace(found, opened=await _opened(request, job, opened)) if opened else found
+        return replace(found, opened=await _opened(request, job, opened, judged)) if opened else found
     except NotFoundError:
         return "No items are stored yet."
     except TouchstoneError as error:
         return error.message
 
 
-async def _opened(request: Request, job: job_pb2.Job, key: str) -> dict[str, Any] | None:
+async def _opened(request: Request, job: job_pb2.Job, key: str, judged: bool) -> dict[str, Any] | None:
     """What the opened item is drawn from; None for a key that no item has."""
     task, _, place = key.rpartition(":")
     item, _, repeat = place.partition(".")
@@ -189,7 +192,7 @@ async def _opened(request: Request, job: job_pb2.Job, key: str) -> dict[str, Any
         return None
     call = results_service_pb2.GetItemRequest(job_id=job.job_id, task=task, item=int(item), repeat=int(repeat or 0))
     try:
-        return await _reading(request, call)
+        return await _reading(request, call, judged)
     except NotFoundError:
         return None
 
@@ -274,24 +277,29 @@ async def item(request: Request) -> Response:
         item=request.path_params["item"],
         repeat=repeat_of(request),
     )
-    values = await _reading(request, call)
+    values = await _reading(request, call, judged=True)
     if is_fragment(request):
         return fragment(request, "jobs/_item_detail.html", values)
     return await render(request, "jobs/item.html", "history", values)
 
 
-async def _reading(request: Request, call: results_service_pb2.GetItemRequest) -> dict[str, Any]:
-    """What an opened item is drawn from. Raises what the results service answers."""
+async def _reading(request: Request, call: results_service_pb2.GetItemRequest, judged: bool) -> dict[str, Any]:
+    """What an opened item is drawn from, with what judges said if the job may have some. Raises what the results
+    service answers."""
     ctx, caller = context.of(request), context.identity(request)
-    stored = (await ctx.backend.ask(ctx.backend.results.GetItem, call, caller)).item
+    found, said = await asyncio.gather(
+        ctx.backend.ask(ctx.backend.results.GetItem, call, caller), opinions(request, call, judged)
+    )
+    stored = found.item
     dropped = ""
     if not stored.result.prompt:
         result_call = results_service_pb2.GetJobResultRequest(job_id=call.job_id)
         dropped = (await ctx.backend.ask(ctx.backend.results.GetJobResult, result_call, caller)).result.texts_dropped
-    dataset_id, may_change = await _of_rows(request, stored)
+    dataset_id, may_change, about = await _of_rows(request, stored)
     pictures = await conversation.pictures(ctx.backend, caller, dataset_id, stored.result)
     values = {"row": row_of(stored), "stored": stored, "job_id": call.job_id, "dropped": dropped, "judged": False}
     values |= {"may_change": may_change, "whole": "whole" in request.query_params}
+    values |= {"opinions": said, "about": about}
     return values | judging(stored, pictures)
 
 
@@ -309,16 +317,17 @@ def judging(stored: results_service_pb2.StoredItem, pictures: Mapping[str, str] 
     }
 
 
-async def _of_rows(request: Request, stored: results_service_pb2.StoredItem) -> tuple[str, bool]:
+async def _of_rows(request: Request, stored: results_service_pb2.StoredItem) -> tuple[str, bool, str]:
     """Of an answer to an uploaded row the dataset, where its messages may have pictures, and whether the caller may
-    judge it: the run's owner and admins may."""
+    judge it: the run's owner and admins may. Of a judgement also the address of what it is about."""
     if not stored.result.custom_id:
-        return "", False
+        return "", False, ""
     ctx, caller = context.of(request), context.identity(request)
-    if caller.is_admin and not stored.result.messages:
-        return "", True
+    if caller.is_admin and not stored.result.messages and not PLACE.fullmatch(stored.result.custom_id):
+        return "", True, ""
     job = await jobs.find(ctx.backend, stored.job_id, caller)
-    return job.spec.dataset.dataset_id, caller.is_admin or jobs.may_change(job, caller)
+    about = judged_item(job, stored.result.custom_id)
+    return job.spec.dataset.dataset_id, jobs.may_change(job, caller), about
 
 
 def repeat_of(request: Request) -> int:

@@ -20,7 +20,7 @@ from services.gateway.pages.display.work_words import heading
 from services.gateway.pages.forms.scoring_form import ScoringForm
 from services.gateway.pages.items.listing import Listing
 from services.gateway.pages.items.listing import load as load_items
-from services.gateway.pages.jobs import receipt
+from services.gateway.pages.jobs import judges, receipt
 from services.gateway.pages.layout.shell import go_to, render
 from services.gateway.reads import jobs
 from services.gateway.reads.jobs import percent, total_seconds
@@ -113,13 +113,14 @@ async def job_page(request: Request) -> Response:
     """The whole page. 404 for an unknown id."""
     ctx, caller = context.of(request), context.identity(request)
     job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    result, slot, dataset, (previous, following) = await asyncio.gather(
+    result, slot, dataset, (previous, following), runs = await asyncio.gather(
         _result(request, job),
         _slot(request, job),
         dataset_of(ctx, job, caller),
         jobs.runs_around(ctx.backend, job, caller),
+        judges.runs_of(request, job),
     )
-    listing = await load_items(request, job, previous)
+    listing = await load_items(request, job, previous, judged=bool(runs))
     refresh = request.query_params.get("refresh", "")
     values = view(job, result, caller, dataset, previous, trouble=await ctx.catalogue.trouble(job)) | {
         "listing": listing if isinstance(listing, Listing) else None,
@@ -128,6 +129,7 @@ async def job_page(request: Request) -> Response:
         "refreshes": REFRESH,
         "slot": slot,
         "following": following,
+        "judges": judges.section(job, runs) if is_finished(job) else None,
         "scorers": await ctx.catalogue.scorers(),
     }
     return await render(request, "jobs/show.html", "history", values)
@@ -166,6 +168,7 @@ def view(
         **_scores(result),
         "deleted": deleted,
         "can_retry": can_retry(job) and not deleted,
+        "can_judge": judges.can_judge(job, result.texts_dropped),
         "scoring": _scoring_form(job, result) if job.spec.HasField("dataset") else None,
         "reading_chosen": _reading(job, result),
         "takes_reading": job.spec.HasField("suite") and _takes_reading(job.spec),

@@ -1,0 +1,108 @@
+"""What judges said of one answer, and which answer a judgement is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+
+from services import json_values
+from services.errors import TouchstoneError
+from services.gateway import context
+from services.words import phrases
+from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
+from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
+
+LONG = 240
+"""Characters of a judge's words that are shown at once; longer ones are folded."""
+PLACE = re.compile(r"(?s)(.+)/([0-9]{1,9})/([0-9]{1,9})(?:#[0-9]+)?")
+"""What a judge's row is called: task, item and repeat of the judged answer, and the number of a further judgement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a judge said once. `outcome` is empty unless the judge failed; `words` are its reason, or all that it
+    wrote."""
+
+    number: int
+    outcome: str
+    scores: list[tuple[str, str]]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What one judge said of one answer: the job that judges, its model, its rubric's version, and its judgements."""
+
+    job_id: str
+    model: str
+    rubric: str
+    said: list[Said]
+
+
+async def opinions(request: Request, of_item: results_service_pb2.GetItemRequest, judged: bool) -> list[Opinion]:
+    """What judges said of an answer; none while the results service is silent, and unless the job may have some."""
+    if not judged:
+        return []
+    call = results_service_pb2.ListJudgesRequest(
+        job_id=of_item.job_id, task=of_item.task, item=of_item.item, repeat=of_item.repeat
+    )
+    return [
+        Opinion(
+            run.job.job_id, run.job.spec.model, run.rubric.version, [_said(run.rubric, one) for one in run.judgements]
+        )
+        for run in await ask(request, call)
+        if run.judgements
+    ]
+
+
+async def ask(request: Request, call: results_service_pb2.ListJudgesRequest) -> list[results_service_pb2.JudgeRun]:
+    """The judges of a job; none while the results service is silent."""
+    ctx = context.of(request)
+    try:
+        return list((await ctx.backend.ask(ctx.backend.results.ListJudges, call, context.identity(request))).judges)
+    except TouchstoneError:
+        return []
+
+
+def _said(rubric: Rubric, judgement: results_service_pb2.Judgement) -> Said:
+    failed = judgement.outcome != item_result_pb2.OUTCOME_ANSWERED
+    scores = {} if failed else _object(judgement.scores)
+    return Said(
+        number=judgement.number,
+        outcome=phrases.UNREAD.get(judgement.outcome, "no answer") if failed else "",
+        scores=[(one.name, _score(one, scores[one.name])) for one in rubric.criteria if one.name in scores],
+        words=_words(judgement.response),
+    )
+
+
+def _score(criterion: RubricCriterion, score: Any) -> str:
+    return str(score) if criterion.choices else f"{score} of {criterion.lowest}–{criterion.highest}".replace("-", "−")
+
+
+def _words(response: str) -> str:
+    """The reason of a judgement in the form that was asked for, else the whole response."""
+    reason = _object(response).get("reason")
+    return reason if isinstance(reason, str) and reason.strip() else response
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json_values.parsed(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def judged_item(job: job_pb2.Job, custom_id: str) -> str:
+    """The address of the answer that a judge's row is about; empty for a row of another job."""
+    found = PLACE.fullmatch(custom_id)
+    if not job.spec.HasField("judging") or found is None:
+        return ""
+    task, item, repeat = found.groups()
+    address = f"/jobs/{job.spec.judging.job_id}/items/{quote(task, safe='')}/{int(item)}"
+    return f"{address}?repeat={int(repeat)}" if int(repeat) else address

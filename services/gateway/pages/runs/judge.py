@@ -1,0 +1,64 @@
+"""The form that has a model judge a completed job's answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from services.errors import ConflictError, TouchstoneError
+from services.gateway import context
+from services.gateway.pages.display.work_words import heading
+from services.gateway.pages.forms.dataset_form import groups
+from services.gateway.pages.forms.judge_form import JudgeForm
+from services.gateway.pages.jobs.judges import can_judge
+from services.gateway.pages.layout.shell import fragment, go_to, render
+from services.gateway.pages.runs.page import queue_once, refusal
+from services.gateway.reads import jobs
+from touchstone.v1 import job_pb2
+
+
+async def judge_page(request: Request) -> Response:
+    """The form that has a model judge a job's answers. Raises ConflictError for a job whose answers cannot be."""
+    job = await _judged(request)
+    values = await _form(request, job, JudgeForm.read(request.query_params))
+    return await render(request, "jobs/judge.html", "history", values)
+
+
+async def start_judge(request: Request) -> Response:
+    """Queues the judge's job and shows it. 422 with a sentence under each wrong field."""
+    job, form = await _judged(request), JudgeForm.read(await request.form())
+    spec = form.spec(job)
+    if not form.errors:
+        try:
+            (made,) = await queue_once(request, form.request_id, [spec])
+            return go_to(request, f"/jobs/{made.job_id}")
+        except TouchstoneError as error:
+            form.failure = refusal(error)
+    values = await _form(request, job, form)
+    if "hx-request" in request.headers:
+        return fragment(request, "jobs/_judge_form.html", values, 422)
+    return await render(request, "jobs/judge.html", "history", values, 422)
+
+
+async def _judged(request: Request) -> job_pb2.Job:
+    ctx = context.of(request)
+    return await jobs.find(ctx.backend, request.path_params["job_id"], context.identity(request))
+
+
+async def _form(request: Request, job: job_pb2.Job, form: JudgeForm) -> dict[str, Any]:
+    """What the form is drawn from; without models while the scheduler is silent."""
+    if job.spec.HasField("judging"):
+        raise ConflictError(f"Job {job.job_id} judges answers itself.")
+    if not can_judge(job, ""):
+        raise ConflictError(f"Job {job.job_id} has not completed. Judge its answers once it has.")
+    catalogue, trouble = context.of(request).catalogue, ""
+    try:
+        # A baseline judges nothing.
+        offered = [group for group in await groups(catalogue) if not group.endpoint.baseline]
+    except TouchstoneError as error:
+        offered, trouble = [], error.message
+    listed = {f"{group.endpoint.endpoint}|{choice.model.model}" for group in offered for choice in group.choices}
+    values = {"job": job, "title": heading(job), "form": form, "groups": offered, "trouble": trouble}
+    return values | {"unlisted": "" if form.model in listed else form.model}

@@ -1,0 +1,310 @@
+"""Judges on pages: the section of a judged job, what judges said of an answer, and the form that starts a judge."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from services.gateway.pages.items.opinions import LONG
+from services.words import rubrics
+from tests.gateway.fake_data import HOSTILE
+from tests.gateway.fake_world import World, spec
+from tests.gateway.gateway_server import Running
+from tests.gateway.test_pages import page
+from tests.unit.words.test_rubrics import CORRECT, TIPS
+from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, metric_pb2, results_service_pb2
+
+BASE = "/api/v1/benchmarking"
+
+
+def completed(world: World) -> job_pb2.Job:
+    return world.finish(world.start(world.add(spec(suite="demo"), "local").job_id).job_id)
+
+
+def judged(world: World, job: job_pb2.Job, rubric: dict[str, Any] = TIPS) -> results_service_pb2.JudgeRun:
+    """A finished judge of the job: 100 judgements, of which nine failed and one call did."""
+    judging = job_pb2.Judging(job_id=job.job_id, repeats=2)
+    asked = job_pb2.JobSpec(endpoint="ollama", model="mistral:7b", judging=judging)
+    asked.dataset.dataset_id = f"ds_{job.job_id.replace('-', '')}"
+    judge = job_pb2.Job(job_id=f"{job.job_id[:-4]}beef", owner="local", spec=asked, attempt=1)
+    judge.state = job_pb2.Job.STATE_COMPLETED
+    run = results_service_pb2.JudgeRun(job=judge, rubric=rubrics.of_value(rubric))
+    run.result.items, run.result.items_planned = 100, 100
+    run.result.outcomes.CopyFrom(metric_pb2.OutcomeCounts(answered=90, unparsed=8, refused=1, infrastructure_error=1))
+    for name in rubrics.names(run.rubric):
+        share = 0.6 if name == "composite" else 0.725
+        run.result.metrics.add(metric=name, mean=share, ci95_low=share - 0.1, ci95_high=share + 0.1, n=90)
+    found = world.judges.setdefault(job.job_id, results_service_pb2.ListJudgesResponse())
+    found.judges.append(run)
+    return found.judges[-1]
+
+
+def asked_of_judges(gateway: Running) -> list[results_service_pb2.ListJudgesRequest]:
+    return [one for one in gateway.world.asked if isinstance(one, results_service_pb2.ListJudgesRequest)]
+
+
+def section(text: str) -> str:
+    """The words of the section, without its tags."""
+    part = text[text.index('<section id="job-judges"') :]
+    return " ".join(re.sub(r"<[^>]*>", " ", part[: part.index("</section>")]).split())
+
+
+async def test_a_judged_job_shows_what_its_judges_found_on_their_scales(gateway: Running) -> None:
+    job = completed(gateway.world)
+    run = judged(gateway.world, job)
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    said = section(text)
+    assert f'<a href="/jobs/{run.job.job_id}">mistral:7b</a>' in text
+    assert "mistral:7b completed at ollama, by tip-v1" in said
+    assert "composite 60.0 of 100 50.0–70.0" in said
+    assert "relevance 3.9 of 1–5 3.5–4.3" in said
+    assert "90 of 100 judgements · 9 failed , 9.0 % · 1 call failed" in said
+    assert "is a failure of the judge and moves no score" in said
+    assert "hx-get" not in text[text.index('<section id="job-judges"') :].split(">")[0], "nothing of it can change"
+    rubric = said[said.index("Rubric tip-v1") :]
+    assert "Judge a list of tips." in rubric
+    assert "relevance a whole number from 1 to 5; weight 40 %" in rubric
+    assert "Example with 5: a" in rubric
+
+
+async def test_the_figures_are_those_of_rest(gateway: Running) -> None:
+    job = completed(gateway.world)
+    choices = deepcopy(CORRECT)
+    choices["criteria"][0]["choices"][2]["value"] = 0.1
+    judged(gateway.world, job)
+    judged(gateway.world, job, choices)
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    for one in (await gateway.client.get(f"{BASE}/results/{job.job_id}/judges")).json()["judges"]:
+        assert f"{one['judged']} of {one['asked']} judgements · {one['failed']} failed" in said
+        for name, figure in one["criteria"].items():
+            low, high = figure["ci95_on_scale"]
+            if name in ("composite", "correct"):
+                assert f"{name} {100 * figure['mean_on_scale']:.1f} of 100 {100 * low:.1f}–{100 * high:.1f}" in said
+            else:
+                assert f"{name} {figure['mean_on_scale']:.1f} of 1–5 {low:.1f}–{high:.1f}" in said
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "shown"), [(0, 1, "0.72 of 0–1 0.62–0.82"), (-2, 2, "0.9 of -2–2 0.5 to 1.3")]
+)
+async def test_a_mean_has_the_decimals_that_its_scale_needs(
+    gateway: Running, lowest: int, highest: int, shown: str
+) -> None:
+    job, rubric = completed(gateway.world), deepcopy(TIPS)
+    rubric["criteria"] = [{"name": "relevance", "lowest": lowest, "highest": highest}]
+    judged(gateway.world, job, rubric)
+    assert f"relevance {shown}" in section(await page(gateway, f"/jobs/{job.job_id}"))
+
+
+async def test_a_mean_that_is_not_estimated_is_shown_as_bounds(gateway: Running) -> None:
+    job = completed(gateway.world)
+    metrics = judged(gateway.world, job).result.metrics
+    for metric in metrics:
+        metric.ClearField("ci95_low")
+        metric.ClearField("ci95_high")
+        metric.bound_low, metric.bound_high = 0.5, 0.75
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert "composite 50.0–75.0 of 100" in said
+    assert "relevance 3.0–4.0 of 1–5" in said
+
+
+async def test_a_judge_that_is_not_finished_or_has_not_started_is_said(gateway: Running) -> None:
+    world = gateway.world
+    asked = spec(suite="demo")
+    for model in ("mistral:7b", "qwen2.5:7b"):
+        asked.judges.add(endpoint="ollama", model=model, rubric=rubrics.written(rubrics.of_value(TIPS)))
+    job = world.finish(world.start(world.add(asked, "local").job_id).job_id)
+    run = judged(world, job)
+    run.job.state = job_pb2.Job.STATE_RUNNING
+    run.result.Clear()
+    run.job.progress.items_total = 50
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    said = section(text)
+    assert "qwen2.5:7b waiting at ollama" in said
+    assert "mistral:7b running at ollama" in said
+    assert "0 of 50 judgements" in said
+    assert f'hx-get="/jobs/{job.job_id}/judges"' in text
+    part = await gateway.client.get(f"/jobs/{job.job_id}/judges", headers={"HX-Request": "true"})
+    assert part.text.startswith("<section")
+    assert "running" in part.text
+    whole = await gateway.client.get(f"/jobs/{job.job_id}/judges", follow_redirects=False)
+    assert whole.headers["location"] == f"/jobs/{job.job_id}#job-judges"
+    run.job.state, run.job.reason = job_pb2.Job.STATE_FAILED, "The endpoint does not answer"
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert "failed at ollama, by tip-v1" in said
+    assert "The endpoint does not answer" in said
+
+
+async def test_jobs_without_judges_and_live_ones_have_no_section(gateway: Running) -> None:
+    world = gateway.world
+    assert 'id="job-judges"' not in await page(gateway, f"/jobs/{completed(world).job_id}")
+    assert len(asked_of_judges(gateway)) == 1
+    job = world.start(world.add(spec(suite="demo"), "local").job_id)
+    world.advance(job.job_id, 50)
+    assert 'id="job-judges"' not in await page(gateway, f"/jobs/{job.job_id}?open={job.plan[0].task}:1")
+    assert len(asked_of_judges(gateway)) == 1, "what has not finished has no judges"
+
+
+async def test_the_page_stands_while_judges_cannot_be_read(gateway: Running) -> None:
+    job = completed(gateway.world)
+    judged(gateway.world, job)
+    await gateway.stop_service("results")
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    assert 'id="job-judges"' not in text
+    assert "Suite score" in text
+
+
+async def test_an_opened_item_shows_what_each_judge_said_of_it(gateway: Running) -> None:
+    job = completed(gateway.world)
+    task = job.plan[0].task
+    run = judged(gateway.world, job)
+    scores = {"relevance": 4, "actionability": 2, "tone": 5}
+    told = json.dumps({"reason": "Two tips repeat.", **scores})
+    answered, unparsed = item_result_pb2.OUTCOME_ANSWERED, item_result_pb2.OUTCOME_UNPARSED
+    run.judgements.add(number=1, outcome=answered, scores=json.dumps(scores), response=told)
+    run.judgements.add(
+        number=2, outcome=unparsed, response=f"I would rather not. {HOSTILE * (1 + LONG // len(HOSTILE))}"
+    )
+    for address in (f"/jobs/{job.job_id}?open={task}:1", f"/jobs/{job.job_id}/items/{task}/1"):
+        answer = await gateway.client.get(address, headers={"Accept": "text/html"})
+        raw = answer.text[answer.text.index('class="opinions"') :]
+        asked = asked_of_judges(gateway)[-1]
+        assert (asked.task, asked.item, asked.repeat) == (task, 1, 0)
+        assert "relevance <b>4 of 1–5</b>" in raw
+        assert "Two tips repeat." in raw
+        assert "&#34;reason&#34;" not in raw
+        assert "judgement 2" in raw
+        assert "unparsed" in raw
+        assert "moves no score" in raw
+        assert "<details><summary>I would rather not. " in raw, "long words are folded"
+        assert "<script>" not in raw.split("</div>\n  </div>")[0]
+        assert "&lt;script&gt;" in raw
+    await page(gateway, f"/jobs/{completed(gateway.world).job_id}?open={task}:1")
+    assert not asked_of_judges(gateway)[-1].task, "not asked again without judges"
+
+
+async def test_what_rubrics_and_judges_write_is_shown_as_text(gateway: Running) -> None:
+    job, rubric = completed(gateway.world), deepcopy(CORRECT)
+    rubric["instructions"] = rubric["criteria"][0]["description"] = HOSTILE
+    rubric["criteria"][0]["examples"] = [{"answer": HOSTILE, "score": HOSTILE[:80], "why": HOSTILE}]
+    rubric["criteria"][0]["choices"][0]["name"] = HOSTILE[:80]
+    run = judged(gateway.world, job, rubric)
+    run.job.reason = HOSTILE
+    answer = await gateway.client.get(f"/jobs/{job.job_id}", headers={"Accept": "text/html"})
+    part = answer.text[answer.text.index('<section id="job-judges"') :]
+    part = part[: part.index("</section>")]
+    assert "<script" not in part
+    assert "<img" not in part
+    assert "<hx-partial" not in part
+    assert part.count("&lt;img") >= 6
+
+
+async def test_a_judges_job_leads_to_what_it_judges(gateway: Running) -> None:
+    world = gateway.world
+    job = completed(world)
+    _, where = await started(gateway, job, {"model": "ollama|mistral:7b"})
+    made = list(world.jobs.values())[-1]
+    text = await page(gateway, where)
+    assert re.search(rf'Judges the answers of\s<a href="/jobs/{job.job_id}">', text)
+    assert "Judge these answers" not in text
+    world.rows[made.spec.dataset.dataset_id] = [_row("rte/3/0"), _row("rte/3/1#2")]
+    world.finish(world.start(made.job_id).job_id)
+    first = await page(gateway, f"/jobs/{made.job_id}/items/rows/0")
+    assert f'<a href="/jobs/{job.job_id}/items/rte/3">this answer</a>' in first
+    second = await page(gateway, f"/jobs/{made.job_id}/items/rows/1")
+    assert f'<a href="/jobs/{job.job_id}/items/rte/3?repeat=1">this answer</a>' in second
+
+
+def _row(custom_id: str) -> dataset_pb2.DatasetRow:
+    return dataset_pb2.DatasetRow(
+        custom_id=custom_id, messages=[dataset_pb2.ChatMessage(role="user", content="Judge.")]
+    )
+
+
+async def started(gateway: Running, job: job_pb2.Job, sent: dict[str, str], status: int = 303) -> tuple[str, str]:
+    """The page after sending the form, and where it leads."""
+    answer = await gateway.client.post(f"/jobs/{job.job_id}/judge", data=sent, follow_redirects=False)
+    assert answer.status_code == status, answer.text
+    return html.unescape(answer.text), answer.headers.get("location", "")
+
+
+async def test_the_form_starts_a_judge_and_leads_to_it(gateway: Running) -> None:
+    world = gateway.world
+    job = completed(world)
+    assert f'href="/jobs/{job.job_id}/judge"' in await page(gateway, f"/jobs/{job.job_id}")
+    text = await page(gateway, f"/jobs/{job.job_id}/judge")
+    assert '<option value="ollama|mistral:7b">mistral:7b</option>' in text
+    assert "Is the answer correct?" in text
+    example = text[text.index('name="rubric" rows') :].split(">", 1)[1].split("</textarea>")[0]
+    assert rubrics.parse(example).criteria, "the example works as it stands"
+    sent = {"model": "ollama|mistral:7b", "by": "question", "rubric": "not looked at", "request_id": "r1"}
+    _, where = await started(gateway, job, sent)
+    asked = world.specs[-1]
+    assert where == f"/jobs/{list(world.jobs)[-1]}"
+    assert (asked.endpoint, asked.model, asked.judging.job_id) == ("ollama", "mistral:7b", job.job_id)
+    rubric = rubrics.parse(asked.judging.rubric)
+    assert [(one.name, one.value) for one in rubric.criteria[0].choices] == [
+        ("right", 1),
+        ("partly", 0.5),
+        ("wrong", 0),
+    ]
+    assert (await started(gateway, job, sent))[1] == where, "sent twice, it starts once"
+    own = {"by": "rubric", "rubric": example.replace("\n", "\r\n"), "repeats": "3", "budget_usd": "1.5"}
+    own |= {"model": "gemini|gemini-2.5-flash", "num_predict": "400"}
+    _, where = await started(gateway, job, sent | own | {"request_id": "r2"})
+    asked = world.specs[-1]
+    assert rubrics.parse(asked.judging.rubric) == rubrics.parse(example)
+    assert (asked.judging.repeats, asked.budget_usd, asked.sampling.max_tokens) == (3, 1.5, 400)
+
+
+async def test_a_refusal_is_said_in_its_place_and_what_was_typed_stays(gateway: Running) -> None:
+    world = gateway.world
+    job = completed(world)
+    before = len(world.jobs)
+    good = {"model": "ollama|mistral:7b", "by": "rubric", "repeats": "2"}
+    for rubric, said in (
+        ("{", "The rubric is not JSON."),
+        ('{"version": "</textarea><script>"}', 'The rubric needs a version such as "tip-v1"'),
+        ('{"version": "a", "criteria": [{"name": "x", "lowest": 5, "highest": 1}]}', "a scale from 5 to 1"),
+        (json.dumps({"version": "a", "instructions": "x" * 9000}), "bytes in instructions"),
+    ):
+        text, _ = await started(gateway, job, good | {"rubric": rubric}, 422)
+        assert f'id="rubric-problem" role="alert">{said}' in text or said in text.split('id="rubric-problem"')[1][:300]
+        assert rubric in text
+        assert 'value="ollama|mistral:7b" selected' in text
+        assert 'name="repeats" value="2"' in text
+    raw = await gateway.client.post(
+        f"/jobs/{job.job_id}/judge", data=good | {"rubric": "</textarea><script>"}, headers={"HX-Request": "true"}
+    )
+    assert raw.status_code == 422
+    assert raw.text.startswith("<form")
+    assert "<script>" not in raw.text
+    for wrong, said in (
+        ({"model": ""}, "Choose a model."),
+        ({"repeats": "11"}, "Judgements of each answer must be"),
+        ({"budget_usd": "much"}, "Budget must be"),
+        ({"model": "gemini|gemini-2.5-flash", "budget_usd": "1"}, "A budget needs"),
+        ({"model": "nowhere|m"}, "nowhere"),
+    ):
+        text, _ = await started(gateway, job, good | {"by": "question"} | wrong, 422)
+        assert said in text
+    assert len(world.jobs) == before
+
+
+async def test_only_answers_of_completed_jobs_can_be_judged(gateway: Running) -> None:
+    world = gateway.world
+    live = world.start(world.add(spec(suite="demo"), "local").job_id)
+    assert "Judge these answers" not in await page(gateway, f"/jobs/{live.job_id}")
+    assert "has not completed" in await page(gateway, f"/jobs/{live.job_id}/judge", 409)
+    await started(gateway, live, {"model": "ollama|mistral:7b"}, 409)
+    job = completed(world)
+    world.results[job.job_id].texts_dropped = "2026-03-01T00:00:00Z"
+    assert "Judge these answers" not in await page(gateway, f"/jobs/{job.job_id}")
+    judge = judged(world, completed(world)).job
+    world.jobs[judge.job_id] = judge
+    assert "judges answers itself" in await page(gateway, f"/jobs/{judge.job_id}/judge", 409)
