@@ -56,6 +56,13 @@ def of_value(value: Mapping[str, Any]) -> Rubric:
 def written(rubric: Rubric) -> str:
     """Its JSON, the same for equal ones."""
     fields = json_format.MessageToDict(rubric, preserving_proto_field_name=True)
+    for criterion in fields.get("criteria", ()):
+        # What a choice counts and where a scale ends is written also where it is 0.
+        for choice in criterion.get("choices", ()):
+            choice.setdefault("value", 0)
+        if "choices" not in criterion:
+            criterion.setdefault("lowest", 0)
+            criterion.setdefault("highest", 0)
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 

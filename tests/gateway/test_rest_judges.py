@@ -128,6 +128,15 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     assert answer.status_code == 422
 
 
+async def test_a_choice_that_counts_nothing_is_shown_as_the_document_says(gateway: Running) -> None:
+    judged = _finished(gateway)
+    run = results_service_pb2.JudgeRun(job=judged, rubric=rubrics.of_value(CORRECT))
+    gateway.world.judges[judged.job_id] = results_service_pb2.ListJudgesResponse(judges=[run])
+    # The client checks every answer by the document.
+    (found,) = (await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges")).json()["judges"]
+    assert [choice["value"] for choice in found["rubric"]["criteria"][0]["choices"]] == [1, 0.5, 0]
+
+
 async def test_a_job_that_judged_is_scored_again_and_starts_no_judge(gateway: Running) -> None:
     world = gateway.world
     judged = _finished(gateway)

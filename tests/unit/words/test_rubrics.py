@@ -139,6 +139,13 @@ def test_equal_rubrics_have_one_digest() -> None:
     assert rubrics.digest(first) != rubrics.digest(rubrics.of_value(_with("criteria.0.weight", 0.5)))
 
 
+def test_a_written_rubric_says_also_what_counts_0() -> None:
+    ends = _with("criteria.0.lowest", 0)
+    assert json.loads(rubrics.written(rubrics.of_value(ends)))["criteria"][0]["lowest"] == 0
+    choices = json.loads(rubrics.written(rubrics.of_value(CORRECT)))["criteria"][0]["choices"]
+    assert [choice["value"] for choice in choices] == [1, 0.5, 0]
+
+
 def test_the_schema_lists_short_scales_and_bounds_long_ones() -> None:
     properties = rubrics.schema(rubrics.of_value(_with("criteria.0.highest", 100)))["properties"]
     assert list(properties) == ["reason", "relevance", "actionability", "tone"]
