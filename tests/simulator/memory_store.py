@@ -59,6 +59,8 @@ class Stored:
     marks: list[Row] = field(default_factory=list)
     annotations: list[Row] = field(default_factory=list)
     preferences: list[Row] = field(default_factory=list)
+    rubrics: list[Row] = field(default_factory=list)
+    ratings: list[Row] = field(default_factory=list)
     tables: memory_datasets.Tables = field(default_factory=memory_datasets.Tables)
     """Of datasets."""
 
