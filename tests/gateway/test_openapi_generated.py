@@ -149,6 +149,7 @@ REFUSED = {
     "pauseSchedule": 404,
     "pilotBenchmark": 400,
     "preferAnswer": 404,
+    "rateAnswers": 400,
     "redeliverWebhook": 404,
     "rerunItems": 400,
     "resumeSchedule": 404,
