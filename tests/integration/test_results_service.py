@@ -35,6 +35,7 @@ from touchstone.v1 import (
     unit_pb2,
 )
 from touchstone.v1 import results_service_pb2 as pb
+from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 
 if TYPE_CHECKING:
     from touchstone.v1.results_service_pb2_grpc import ResultsServiceAsyncStub as Stub
@@ -488,7 +489,15 @@ async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Servi
             if "job_id" not in method.input_type.fields_by_name or method.name in ("ListStoredItems", "FindResponses"):
                 continue
             call = getattr(stub, method.name)
-            values = {"job_id": made.job_id, "task": "t", "mark": pb.RUN_MARK_VALID}
+            rubric = Rubric(version="v1", criteria=[RubricCriterion(name="tone", lowest=1, highest=5)])
+            rating = pb.Rating(task="t", item=0, scores='{"tone": 3}')
+            values = {
+                "job_id": made.job_id,
+                "task": "t",
+                "mark": pb.RUN_MARK_VALID,
+                "rubric": rubric,
+                "ratings": [rating],
+            }
             given = {name: value for name, value in values.items() if name in method.input_type.fields_by_name}
             request = getattr(pb, method.input_type.name)(**given)
             for caller in (ann, admin):
