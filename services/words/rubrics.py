@@ -18,6 +18,8 @@ from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 COMPOSITE = "composite"
 """The weighted mean of a rubric's criteria, each as a share of its scale."""
 MOST_CRITERIA, MOST_CHOICES, MOST_EXAMPLES = 12, 20, 20
+MOST_JUDGES, MOST_REPEATS = 3, 10
+"""Judges that a run may name, and judgements of each answer by one of them."""
 MOST_BYTES = 12 * 1024
 """Of a rubric as JSON. It travels with every unit of a job."""
 _VERSION = re.compile(r"[A-Za-z0-9_.-]{1,64}")

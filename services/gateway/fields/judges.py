@@ -10,7 +10,6 @@ from services.gateway.fields.job import option
 from services.words import rubrics
 from touchstone.v1.rubric_pb2 import Rubric
 
-MOST_JUDGES, MOST_REPEATS = 3, 10
 _NAME = text(40, pattern="[a-z][a-z0-9_]*", means="a name of lower-case letters, digits and _")
 _CHOICE = record(
     {
@@ -75,7 +74,7 @@ def of_model(config: Check) -> dict[str, Field]:
     return {
         "config": Field(config, required=True, about="The judge: the model and its parameters."),
         "rubric": Field(RUBRIC, required=True, about="What it judges by."),
-        "repeats": Field(integer(1, MOST_REPEATS), about="Judgements of each answer. 1 if absent."),
+        "repeats": Field(integer(1, rubrics.MOST_REPEATS), about="Judgements of each answer. 1 if absent."),
         "budget_usd": option("budget_usd", "The most that the judge's job may cost."),
     }
 

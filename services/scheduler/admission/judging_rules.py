@@ -9,15 +9,14 @@ from services.words.sampling import further_problem
 from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1.rubric_pb2 import Rubric
 
-MOST_JUDGES, MOST_REPEATS = 3, 10
 _FORMAT = "response_format"
 
 
 def check_form(spec: job_pb2.JobSpec) -> None:
     """Checks what does not need the fleet, and writes rubrics in one form. Raises InvalidRequestError."""
-    if len(spec.judges) > MOST_JUDGES:
+    if len(spec.judges) > rubrics.MOST_JUDGES:
         raise InvalidRequestError(
-            refusals.too_large("spec.judges", len(spec.judges), MOST_JUDGES, "entries"), "spec.judges"
+            refusals.too_large("spec.judges", len(spec.judges), rubrics.MOST_JUDGES, "entries"), "spec.judges"
         )
     for place, judge in enumerate(spec.judges):
         path = f"spec.judges[{place}]"
@@ -81,5 +80,5 @@ def _parsed(text: str, field: str) -> Rubric:
 
 
 def _check_repeats(repeats: int, field: str) -> None:
-    if not 0 <= repeats <= MOST_REPEATS:
-        raise InvalidRequestError(refusals.between(field, 1, MOST_REPEATS), field)
+    if not 0 <= repeats <= rubrics.MOST_REPEATS:
+        raise InvalidRequestError(refusals.between(field, 1, rubrics.MOST_REPEATS), field)

@@ -22,7 +22,7 @@ from services.words.enums import OUTCOMES
 from services.words.fields import INT32_MAX
 from services.words.jobs import status_of
 from touchstone.v1 import job_pb2, results_service_pb2
-from touchstone.v1.rubric_pb2 import Rubric
+from touchstone.v1.rubric_pb2 import RubricCriterion
 
 BODY = record(of_model(CONFIG) | QUEUEING, name="JudgeRequest")
 _ITEM = (
@@ -179,7 +179,8 @@ def _figure(interval: results_service_pb2.Interval) -> dict[str, Any]:
 def _criteria(run: results_service_pb2.JudgeRun) -> list[tuple[str, dict[str, Any]]]:
     shown = []
     for metric in run.result.metrics:
-        low, high = _scale(run.rubric, metric.metric)
+        criterion = next((one for one in run.rubric.criteria if one.name == metric.metric), None)
+        ends = (metric.ci95_low, metric.ci95_high)
         mean = metric.mean if metric.HasField("mean") and not is_bounded(metric) else None
         known = mean is not None and metric.HasField("ci95_low")
         shown.append(
@@ -187,22 +188,17 @@ def _criteria(run: results_service_pb2.JudgeRun) -> list[tuple[str, dict[str, An
                 metric.metric,
                 {
                     "metric": metric_body(metric),
-                    "mean_on_scale": None if mean is None else low + mean * (high - low),
-                    "ci95_on_scale": [low + end * (high - low) for end in (metric.ci95_low, metric.ci95_high)]
-                    if known
-                    else None,
+                    "mean_on_scale": None if mean is None else _on_scale(criterion, mean),
+                    "ci95_on_scale": [_on_scale(criterion, end) for end in ends] if known else None,
                 },
             )
         )
     return shown
 
 
-def _scale(rubric: Rubric, name: str) -> tuple[float, float]:
-    """The ends of a metric's scale; 0 and 1 for choices and the composite."""
-    for criterion in rubric.criteria:
-        if criterion.name == name and not criterion.choices:
-            return criterion.lowest, criterion.highest
-    return 0, 1
+def _on_scale(criterion: RubricCriterion | None, share: float) -> float:
+    """The composite is a share already."""
+    return share if criterion is None else rubrics.on_scale(criterion, share)
 
 
 JUDGE = Endpoint(

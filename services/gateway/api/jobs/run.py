@@ -21,7 +21,7 @@ from services.gateway.fields.job import (
     parameter_schema,
     sampling,
 )
-from services.gateway.fields.judges import MOST_JUDGES, of_model, rubric_of
+from services.gateway.fields.judges import of_model, rubric_of
 from services.gateway.fields.schema import STRING, UUID, about, shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import estimate
@@ -59,7 +59,7 @@ WORK: dict[str, Field] = {
     ),
     **{name: option(name) for name in ("webhook_url", "labels", "budget_usd")},
     "judges": Field(
-        list_of(record(of_model(CONFIG), name="JudgeOfRun"), MOST_JUDGES),
+        list_of(record(of_model(CONFIG), name="JudgeOfRun"), rubrics.MOST_JUDGES),
         about="Judges of the answers. Each starts in a job of its own once this one has completed.",
     ),
 }

@@ -9,7 +9,6 @@ from starlette.datastructures import FormData, QueryParams
 
 from services.gateway.fields import checks
 from services.gateway.fields.job import sampling
-from services.gateway.fields.judges import MOST_REPEATS
 from services.words import rubrics
 from services.words.job_options import NUMBERS
 from services.words.sampling import PARAMETERS
@@ -37,7 +36,7 @@ _EXAMPLE = """{
 }"""
 _TOKENS = PARAMETERS["max_tokens"].rest
 _FIELDS = (
-    replace(NUMBERS["repeats"], low=1, high=MOST_REPEATS, label="Judgements of each answer"),
+    replace(NUMBERS["repeats"], low=1, high=rubrics.MOST_REPEATS, label="Judgements of each answer"),
     NUMBERS["budget_usd"],
     PARAMETERS["max_tokens"],
 )
