@@ -15,7 +15,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Dataset(_message.Message):
-    __slots__ = ("dataset_id", "name", "owner", "project_id", "format", "rows", "bytes", "digest", "uploaded_at", "rows_with_reference", "prompt_characters", "input_tokens", "longest_prompt_bytes", "metadata_fields", "scoring", "template", "source", "models", "most_max_tokens", "is_file", "last_assistant", "rows_with_last_assistant", "expires_at", "reading", "judging")
+    __slots__ = ("dataset_id", "name", "owner", "project_id", "format", "rows", "bytes", "digest", "uploaded_at", "rows_with_reference", "prompt_characters", "input_tokens", "longest_prompt_bytes", "metadata_fields", "scoring", "template", "source", "models", "most_max_tokens", "is_file", "last_assistant", "rows_with_last_assistant", "expires_at", "reading", "judging", "experiment")
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[Dataset.Format]
@@ -71,6 +71,7 @@ class Dataset(_message.Message):
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     READING_FIELD_NUMBER: _ClassVar[int]
     JUDGING_FIELD_NUMBER: _ClassVar[int]
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     name: str
     owner: str
@@ -96,10 +97,19 @@ class Dataset(_message.Message):
     expires_at: _timestamp_pb2.Timestamp
     reading: str
     judging: _job_pb2.Judging
-    def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., rows_with_last_assistant: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reading: _Optional[str] = ..., judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ...) -> None: ...
+    experiment: ExperimentSource
+    def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., rows_with_last_assistant: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reading: _Optional[str] = ..., judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentSource, _Mapping]] = ...) -> None: ...
+
+class ExperimentSource(_message.Message):
+    __slots__ = ("name", "definition")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    definition: str
+    def __init__(self, name: _Optional[str] = ..., definition: _Optional[str] = ...) -> None: ...
 
 class DatasetOptions(_message.Message):
-    __slots__ = ("name", "format", "template", "scoring", "project_id", "custom_id_field", "is_file", "owner", "last_assistant", "sheet", "judging")
+    __slots__ = ("name", "format", "template", "scoring", "project_id", "custom_id_field", "is_file", "owner", "last_assistant", "sheet", "judging", "experiment")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
@@ -111,6 +121,7 @@ class DatasetOptions(_message.Message):
     LAST_ASSISTANT_FIELD_NUMBER: _ClassVar[int]
     SHEET_FIELD_NUMBER: _ClassVar[int]
     JUDGING_FIELD_NUMBER: _ClassVar[int]
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
     name: str
     format: Dataset.Format
     template: str
@@ -122,7 +133,8 @@ class DatasetOptions(_message.Message):
     last_assistant: _job_pb2.LastAssistant
     sheet: str
     judging: _job_pb2.Judging
-    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., template: _Optional[str] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., project_id: _Optional[int] = ..., custom_id_field: _Optional[str] = ..., is_file: _Optional[bool] = ..., owner: _Optional[str] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., sheet: _Optional[str] = ..., judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ...) -> None: ...
+    experiment: ExperimentSource
+    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., template: _Optional[str] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., project_id: _Optional[int] = ..., custom_id_field: _Optional[str] = ..., is_file: _Optional[bool] = ..., owner: _Optional[str] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., sheet: _Optional[str] = ..., judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentSource, _Mapping]] = ...) -> None: ...
 
 class DatasetRow(_message.Message):
     __slots__ = ("custom_id", "messages", "sampling", "stop", "reference", "metadata", "has_parts")

@@ -19,3 +19,17 @@ class PrepareJudgingResponse(_message.Message):
     DATASET_FIELD_NUMBER: _ClassVar[int]
     dataset: _dataset_pb2.Dataset
     def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ...) -> None: ...
+
+class PrepareExperimentRequest(_message.Message):
+    __slots__ = ("owner", "definition")
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    definition: str
+    def __init__(self, owner: _Optional[str] = ..., definition: _Optional[str] = ...) -> None: ...
+
+class PrepareExperimentResponse(_message.Message):
+    __slots__ = ("dataset",)
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    dataset: _dataset_pb2.Dataset
+    def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ...) -> None: ...

@@ -67,6 +67,11 @@ class ResultsInternalServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingResponse.FromString,
                 _registered_method=True)
+        self.PrepareExperiment = channel.unary_unary(
+                '/touchstone.v1.ResultsInternalService/PrepareExperiment',
+                request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentResponse.FromString,
+                _registered_method=True)
 
 
 class ResultsInternalServiceServicer:
@@ -120,6 +125,14 @@ class ResultsInternalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PrepareExperiment(self, request, context):
+        """For the scheduler: the rows of an experiment, made and kept as a dataset. Asked again, the same dataset.
+        INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResultsInternalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -152,6 +165,11 @@ def add_ResultsInternalServiceServicer_to_server(servicer, server):
                     servicer.PrepareJudging,
                     request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingResponse.SerializeToString,
+            ),
+            'PrepareExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.PrepareExperiment,
+                    request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -318,6 +336,33 @@ class ResultsInternalService:
             '/touchstone.v1.ResultsInternalService/PrepareJudging',
             touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingRequest.SerializeToString,
             touchstone_dot_v1_dot_results__internal__service__pb2.PrepareJudgingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PrepareExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsInternalService/PrepareExperiment',
+            touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentResponse.FromString,
             options,
             channel_credentials,
             insecure,

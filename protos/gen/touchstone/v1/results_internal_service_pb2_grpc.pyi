@@ -56,6 +56,10 @@ class ResultsInternalServiceStub:
     """For the scheduler: the rows that ask to judge a completed job's answers, made and kept as a dataset. Asked again, the
     same dataset. NOT_FOUND without such a job, FAILED_PRECONDITION where it has no answers to judge.
     """
+    PrepareExperiment: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.PrepareExperimentRequest, _results_internal_service_pb2.PrepareExperimentResponse]
+    """For the scheduler: the rows of an experiment, made and kept as a dataset. Asked again, the same dataset.
+    INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
+    """
 
 @_typing.type_check_only
 class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
@@ -83,6 +87,10 @@ class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
     PrepareJudging: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.PrepareJudgingRequest, _results_internal_service_pb2.PrepareJudgingResponse]  # type: ignore[assignment]
     """For the scheduler: the rows that ask to judge a completed job's answers, made and kept as a dataset. Asked again, the
     same dataset. NOT_FOUND without such a job, FAILED_PRECONDITION where it has no answers to judge.
+    """
+    PrepareExperiment: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.PrepareExperimentRequest, _results_internal_service_pb2.PrepareExperimentResponse]  # type: ignore[assignment]
+    """For the scheduler: the rows of an experiment, made and kept as a dataset. Asked again, the same dataset.
+    INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
     """
 
 class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -144,6 +152,16 @@ class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_results_internal_service_pb2.PrepareJudgingResponse, _abc.Awaitable[_results_internal_service_pb2.PrepareJudgingResponse]]:
         """For the scheduler: the rows that ask to judge a completed job's answers, made and kept as a dataset. Asked again, the
         same dataset. NOT_FOUND without such a job, FAILED_PRECONDITION where it has no answers to judge.
+        """
+
+    @_abc_1.abstractmethod
+    def PrepareExperiment(
+        self,
+        request: _results_internal_service_pb2.PrepareExperimentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_internal_service_pb2.PrepareExperimentResponse, _abc.Awaitable[_results_internal_service_pb2.PrepareExperimentResponse]]:
+        """For the scheduler: the rows of an experiment, made and kept as a dataset. Asked again, the same dataset.
+        INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
         """
 
 def add_ResultsInternalServiceServicer_to_server(servicer: ResultsInternalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

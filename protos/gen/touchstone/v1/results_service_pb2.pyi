@@ -814,6 +814,236 @@ class AnswerToRate(_message.Message):
     answer: str
     def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., custom_id: _Optional[str] = ..., prompt: _Optional[str] = ..., reference: _Optional[str] = ..., answer: _Optional[str] = ...) -> None: ...
 
+class Experiment(_message.Message):
+    __slots__ = ("name", "owner", "created_at", "dataset_id", "prompts", "scenarios", "repeats", "rubric", "definition", "jobs")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    DATASET_ID_FIELD_NUMBER: _ClassVar[int]
+    PROMPTS_FIELD_NUMBER: _ClassVar[int]
+    SCENARIOS_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    owner: str
+    created_at: _timestamp_pb2.Timestamp
+    dataset_id: str
+    prompts: _containers.RepeatedScalarFieldContainer[str]
+    scenarios: int
+    repeats: int
+    rubric: _rubric_pb2.Rubric
+    definition: str
+    jobs: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
+    def __init__(self, name: _Optional[str] = ..., owner: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., dataset_id: _Optional[str] = ..., prompts: _Optional[_Iterable[str]] = ..., scenarios: _Optional[int] = ..., repeats: _Optional[int] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., definition: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ...) -> None: ...
+
+class ListExperimentsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListExperimentsResponse(_message.Message):
+    __slots__ = ("experiments", "next_page_token")
+    EXPERIMENTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    experiments: _containers.RepeatedCompositeFieldContainer[Experiment]
+    next_page_token: str
+    def __init__(self, experiments: _Optional[_Iterable[_Union[Experiment, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class GetExperimentRequest(_message.Message):
+    __slots__ = ("name", "source", "judge")
+    class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SOURCE_UNSPECIFIED: _ClassVar[GetExperimentRequest.Source]
+        SOURCE_JUDGE: _ClassVar[GetExperimentRequest.Source]
+        SOURCE_PEOPLE: _ClassVar[GetExperimentRequest.Source]
+        SOURCE_COMBINED: _ClassVar[GetExperimentRequest.Source]
+    SOURCE_UNSPECIFIED: GetExperimentRequest.Source
+    SOURCE_JUDGE: GetExperimentRequest.Source
+    SOURCE_PEOPLE: GetExperimentRequest.Source
+    SOURCE_COMBINED: GetExperimentRequest.Source
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    source: GetExperimentRequest.Source
+    judge: str
+    def __init__(self, name: _Optional[str] = ..., source: _Optional[_Union[GetExperimentRequest.Source, str]] = ..., judge: _Optional[str] = ...) -> None: ...
+
+class GetExperimentResponse(_message.Message):
+    __slots__ = ("experiment", "source", "judge", "judges", "rows", "models", "prompts_with_same_first", "prompts_compared")
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_FIELD_NUMBER: _ClassVar[int]
+    JUDGES_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    PROMPTS_WITH_SAME_FIRST_FIELD_NUMBER: _ClassVar[int]
+    PROMPTS_COMPARED_FIELD_NUMBER: _ClassVar[int]
+    experiment: Experiment
+    source: GetExperimentRequest.Source
+    judge: str
+    judges: _containers.RepeatedScalarFieldContainer[str]
+    rows: _containers.RepeatedCompositeFieldContainer[ExperimentRow]
+    models: _containers.RepeatedCompositeFieldContainer[ExperimentModel]
+    prompts_with_same_first: int
+    prompts_compared: int
+    def __init__(self, experiment: _Optional[_Union[Experiment, _Mapping]] = ..., source: _Optional[_Union[GetExperimentRequest.Source, str]] = ..., judge: _Optional[str] = ..., judges: _Optional[_Iterable[str]] = ..., rows: _Optional[_Iterable[_Union[ExperimentRow, _Mapping]]] = ..., models: _Optional[_Iterable[_Union[ExperimentModel, _Mapping]]] = ..., prompts_with_same_first: _Optional[int] = ..., prompts_compared: _Optional[int] = ...) -> None: ...
+
+class ExperimentRow(_message.Message):
+    __slots__ = ("job_id", "endpoint", "model", "prompt", "rank", "rank_low", "rank_high", "rows", "answered", "errors", "scored", "judge_failures", "composite", "criteria", "to_first", "diversity", "latency_s", "tokens_per_s", "cost_usd")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    RANK_LOW_FIELD_NUMBER: _ClassVar[int]
+    RANK_HIGH_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    SCORED_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    COMPOSITE_FIELD_NUMBER: _ClassVar[int]
+    CRITERIA_FIELD_NUMBER: _ClassVar[int]
+    TO_FIRST_FIELD_NUMBER: _ClassVar[int]
+    DIVERSITY_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_S_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    endpoint: str
+    model: str
+    prompt: str
+    rank: int
+    rank_low: int
+    rank_high: int
+    rows: int
+    answered: int
+    errors: int
+    scored: int
+    judge_failures: int
+    composite: Interval
+    criteria: _containers.RepeatedCompositeFieldContainer[CriterionScore]
+    to_first: PairedDifference
+    diversity: Interval
+    latency_s: float
+    tokens_per_s: float
+    cost_usd: float
+    def __init__(self, job_id: _Optional[str] = ..., endpoint: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., rank: _Optional[int] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., rows: _Optional[int] = ..., answered: _Optional[int] = ..., errors: _Optional[int] = ..., scored: _Optional[int] = ..., judge_failures: _Optional[int] = ..., composite: _Optional[_Union[Interval, _Mapping]] = ..., criteria: _Optional[_Iterable[_Union[CriterionScore, _Mapping]]] = ..., to_first: _Optional[_Union[PairedDifference, _Mapping]] = ..., diversity: _Optional[_Union[Interval, _Mapping]] = ..., latency_s: _Optional[float] = ..., tokens_per_s: _Optional[float] = ..., cost_usd: _Optional[float] = ...) -> None: ...
+
+class CriterionScore(_message.Message):
+    __slots__ = ("criterion", "score")
+    CRITERION_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    criterion: str
+    score: Interval
+    def __init__(self, criterion: _Optional[str] = ..., score: _Optional[_Union[Interval, _Mapping]] = ...) -> None: ...
+
+class PairedDifference(_message.Message):
+    __slots__ = ("difference", "p_value")
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    P_VALUE_FIELD_NUMBER: _ClassVar[int]
+    difference: Interval
+    p_value: float
+    def __init__(self, difference: _Optional[_Union[Interval, _Mapping]] = ..., p_value: _Optional[float] = ...) -> None: ...
+
+class ExperimentModel(_message.Message):
+    __slots__ = ("job_id", "endpoint", "model", "mean", "best_prompt", "worst_prompt", "best", "worst")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    BEST_PROMPT_FIELD_NUMBER: _ClassVar[int]
+    WORST_PROMPT_FIELD_NUMBER: _ClassVar[int]
+    BEST_FIELD_NUMBER: _ClassVar[int]
+    WORST_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    endpoint: str
+    model: str
+    mean: Interval
+    best_prompt: str
+    worst_prompt: str
+    best: float
+    worst: float
+    def __init__(self, job_id: _Optional[str] = ..., endpoint: _Optional[str] = ..., model: _Optional[str] = ..., mean: _Optional[_Union[Interval, _Mapping]] = ..., best_prompt: _Optional[str] = ..., worst_prompt: _Optional[str] = ..., best: _Optional[float] = ..., worst: _Optional[float] = ...) -> None: ...
+
+class ListExperimentRunsRequest(_message.Message):
+    __slots__ = ("name", "job_id", "prompt", "judge_pending", "page_size", "page_token")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_PENDING_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    job_id: str
+    prompt: str
+    judge_pending: bool
+    page_size: int
+    page_token: str
+    def __init__(self, name: _Optional[str] = ..., job_id: _Optional[str] = ..., prompt: _Optional[str] = ..., judge_pending: _Optional[bool] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListExperimentRunsResponse(_message.Message):
+    __slots__ = ("runs", "next_page_token")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[ExperimentRun]
+    next_page_token: str
+    def __init__(self, runs: _Optional[_Iterable[_Union[ExperimentRun, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ExperimentRun(_message.Message):
+    __slots__ = ("job_id", "endpoint", "model", "prompt", "scenario", "number", "task", "item", "repeat", "outcome", "answer", "candidates", "judge_pending", "judged", "rated", "latency_s", "input_tokens", "output_tokens")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
+    SCENARIO_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_PENDING_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_FIELD_NUMBER: _ClassVar[int]
+    RATED_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_S_FIELD_NUMBER: _ClassVar[int]
+    INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    endpoint: str
+    model: str
+    prompt: str
+    scenario: str
+    number: int
+    task: str
+    item: int
+    repeat: int
+    outcome: _item_result_pb2.Outcome
+    answer: str
+    candidates: _containers.RepeatedScalarFieldContainer[str]
+    judge_pending: bool
+    judged: _containers.RepeatedCompositeFieldContainer[CriterionShare]
+    rated: _containers.RepeatedCompositeFieldContainer[CriterionShare]
+    latency_s: float
+    input_tokens: int
+    output_tokens: int
+    def __init__(self, job_id: _Optional[str] = ..., endpoint: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., scenario: _Optional[str] = ..., number: _Optional[int] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., outcome: _Optional[_Union[_item_result_pb2.Outcome, str]] = ..., answer: _Optional[str] = ..., candidates: _Optional[_Iterable[str]] = ..., judge_pending: _Optional[bool] = ..., judged: _Optional[_Iterable[_Union[CriterionShare, _Mapping]]] = ..., rated: _Optional[_Iterable[_Union[CriterionShare, _Mapping]]] = ..., latency_s: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ...) -> None: ...
+
+class CriterionShare(_message.Message):
+    __slots__ = ("criterion", "share")
+    CRITERION_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    criterion: str
+    share: float
+    def __init__(self, criterion: _Optional[str] = ..., share: _Optional[float] = ...) -> None: ...
+
 class ListUnratedRequest(_message.Message):
     __slots__ = ("job_id", "rubric", "page_size", "page_token")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

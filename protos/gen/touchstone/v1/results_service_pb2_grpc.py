@@ -136,6 +136,21 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.FromString,
                 _registered_method=True)
+        self.ListExperiments = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListExperiments',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentsResponse.FromString,
+                _registered_method=True)
+        self.GetExperiment = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetExperiment',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetExperimentRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetExperimentResponse.FromString,
+                _registered_method=True)
+        self.ListExperimentRuns = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListExperimentRuns',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentRunsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentRunsResponse.FromString,
+                _registered_method=True)
         self.EstimateRun = channel.unary_unary(
                 '/touchstone.v1.ResultsService/EstimateRun',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.EstimateRunRequest.SerializeToString,
@@ -345,6 +360,28 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListExperiments(self, request, context):
+        """Experiments, newest first. PERMISSION_DENIED for callers who are not admins.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetExperiment(self, request, context):
+        """An experiment's leaderboard: each model with each prompt. Errors as of ListExperiments, and NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListExperimentRuns(self, request, context):
+        """What an experiment asked, model by model in the order of its jobs, then in that of its rows. Errors as of
+        GetExperiment.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EstimateRun(self, request, context):
         """Estimates a run from the items of a finished one, such as a pilot.
         FAILED_PRECONDITION while it has too few answers.
@@ -537,6 +574,21 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.ListRatings,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.SerializeToString,
+            ),
+            'ListExperiments': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListExperiments,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentsResponse.SerializeToString,
+            ),
+            'GetExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetExperiment,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetExperimentRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetExperimentResponse.SerializeToString,
+            ),
+            'ListExperimentRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListExperimentRuns,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentRunsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentRunsResponse.SerializeToString,
             ),
             'EstimateRun': grpc.unary_unary_rpc_method_handler(
                     servicer.EstimateRun,
@@ -1140,6 +1192,87 @@ class ResultsService:
             '/touchstone.v1.ResultsService/ListRatings',
             touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListExperiments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListExperiments',
+            touchstone_dot_v1_dot_results__service__pb2.ListExperimentsRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListExperimentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetExperiment',
+            touchstone_dot_v1_dot_results__service__pb2.GetExperimentRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetExperimentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListExperimentRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListExperimentRuns',
+            touchstone_dot_v1_dot_results__service__pb2.ListExperimentRunsRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListExperimentRunsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -87,6 +87,14 @@ class ResultsServiceStub:
     """
     ListRatings: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListRatingsRequest, _results_service_pb2.ListRatingsResponse]
     """People's ratings of a job's answers that apply, by answer and rater."""
+    ListExperiments: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]
+    """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
+    GetExperiment: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]
+    """An experiment's leaderboard: each model with each prompt. Errors as of ListExperiments, and NOT_FOUND."""
+    ListExperimentRuns: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentRunsRequest, _results_service_pb2.ListExperimentRunsResponse]
+    """What an experiment asked, model by model in the order of its jobs, then in that of its rows. Errors as of
+    GetExperiment.
+    """
     EstimateRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]
     """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
@@ -182,6 +190,14 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """
     ListRatings: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListRatingsRequest, _results_service_pb2.ListRatingsResponse]  # type: ignore[assignment]
     """People's ratings of a job's answers that apply, by answer and rater."""
+    ListExperiments: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]  # type: ignore[assignment]
+    """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
+    GetExperiment: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]  # type: ignore[assignment]
+    """An experiment's leaderboard: each model with each prompt. Errors as of ListExperiments, and NOT_FOUND."""
+    ListExperimentRuns: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentRunsRequest, _results_service_pb2.ListExperimentRunsResponse]  # type: ignore[assignment]
+    """What an experiment asked, model by model in the order of its jobs, then in that of its rows. Errors as of
+    GetExperiment.
+    """
     EstimateRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.EstimateRunRequest, _results_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
     """Estimates a run from the items of a finished one, such as a pilot.
     FAILED_PRECONDITION while it has too few answers.
@@ -394,6 +410,32 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListRatingsResponse, _abc.Awaitable[_results_service_pb2.ListRatingsResponse]]:
         """People's ratings of a job's answers that apply, by answer and rater."""
+
+    @_abc_1.abstractmethod
+    def ListExperiments(
+        self,
+        request: _results_service_pb2.ListExperimentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListExperimentsResponse, _abc.Awaitable[_results_service_pb2.ListExperimentsResponse]]:
+        """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
+
+    @_abc_1.abstractmethod
+    def GetExperiment(
+        self,
+        request: _results_service_pb2.GetExperimentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetExperimentResponse, _abc.Awaitable[_results_service_pb2.GetExperimentResponse]]:
+        """An experiment's leaderboard: each model with each prompt. Errors as of ListExperiments, and NOT_FOUND."""
+
+    @_abc_1.abstractmethod
+    def ListExperimentRuns(
+        self,
+        request: _results_service_pb2.ListExperimentRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListExperimentRunsResponse, _abc.Awaitable[_results_service_pb2.ListExperimentRunsResponse]]:
+        """What an experiment asked, model by model in the order of its jobs, then in that of its rows. Errors as of
+        GetExperiment.
+        """
 
     @_abc_1.abstractmethod
     def EstimateRun(

@@ -49,6 +49,32 @@ class CreateJobsResponse(_message.Message):
     webhook_secret: str
     def __init__(self, jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., webhook_secret: _Optional[str] = ...) -> None: ...
 
+class RunExperimentRequest(_message.Message):
+    __slots__ = ("request_id", "definition", "judges", "check_only")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    JUDGES_FIELD_NUMBER: _ClassVar[int]
+    CHECK_ONLY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    definition: str
+    judges: _containers.RepeatedCompositeFieldContainer[_job_pb2.Judge]
+    check_only: bool
+    def __init__(self, request_id: _Optional[str] = ..., definition: _Optional[str] = ..., judges: _Optional[_Iterable[_Union[_job_pb2.Judge, _Mapping]]] = ..., check_only: _Optional[bool] = ...) -> None: ...
+
+class RunExperimentResponse(_message.Message):
+    __slots__ = ("experiment", "dataset_id", "jobs", "cells", "calls")
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
+    DATASET_ID_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    experiment: str
+    dataset_id: str
+    jobs: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
+    cells: int
+    calls: int
+    def __init__(self, experiment: _Optional[str] = ..., dataset_id: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., cells: _Optional[int] = ..., calls: _Optional[int] = ...) -> None: ...
+
 class GetJobRequest(_message.Message):
     __slots__ = ("job_id",)
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

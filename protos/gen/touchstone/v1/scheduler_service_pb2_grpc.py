@@ -46,6 +46,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsResponse.FromString,
                 _registered_method=True)
+        self.RunExperiment = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/RunExperiment',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentResponse.FromString,
+                _registered_method=True)
         self.GetJob = channel.unary_unary(
                 '/touchstone.v1.SchedulerService/GetJob',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.GetJobRequest.SerializeToString,
@@ -184,6 +189,16 @@ class SchedulerServiceServicer:
     def CreateJobs(self, request, context):
         """Queues several jobs, all or none: each is checked before the first is queued. Repeating a request id returns the
         jobs it made. Errors as of CreateJob; the message begins with the job's "model@endpoint".
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RunExperiment(self, request, context):
+        """Starts an experiment, or goes on with it: one job for each model that has none, over one dataset of prompts and
+        scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
+        are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
+        that name has other prompts, scenarios or parameters.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -368,6 +383,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsResponse.SerializeToString,
             ),
+            'RunExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunExperiment,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentResponse.SerializeToString,
+            ),
             'GetJob': grpc.unary_unary_rpc_method_handler(
                     servicer.GetJob,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.GetJobRequest.FromString,
@@ -545,6 +565,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/CreateJobs',
             touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.CreateJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/RunExperiment',
+            touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,12 @@ class SchedulerServiceStub:
     """Queues several jobs, all or none: each is checked before the first is queued. Repeating a request id returns the
     jobs it made. Errors as of CreateJob; the message begins with the job's "model@endpoint".
     """
+    RunExperiment: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RunExperimentRequest, _scheduler_service_pb2.RunExperimentResponse]
+    """Starts an experiment, or goes on with it: one job for each model that has none, over one dataset of prompts and
+    scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
+    are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
+    that name has other prompts, scenarios or parameters.
+    """
     GetJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
     ListJobs: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobsRequest, _scheduler_service_pb2.ListJobsResponse]
@@ -107,6 +113,12 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     CreateJobs: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateJobsRequest, _scheduler_service_pb2.CreateJobsResponse]  # type: ignore[assignment]
     """Queues several jobs, all or none: each is checked before the first is queued. Repeating a request id returns the
     jobs it made. Errors as of CreateJob; the message begins with the job's "model@endpoint".
+    """
+    RunExperiment: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RunExperimentRequest, _scheduler_service_pb2.RunExperimentResponse]  # type: ignore[assignment]
+    """Starts an experiment, or goes on with it: one job for each model that has none, over one dataset of prompts and
+    scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
+    are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
+    that name has other prompts, scenarios or parameters.
     """
     GetJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]  # type: ignore[assignment]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
@@ -181,6 +193,18 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scheduler_service_pb2.CreateJobsResponse, _abc.Awaitable[_scheduler_service_pb2.CreateJobsResponse]]:
         """Queues several jobs, all or none: each is checked before the first is queued. Repeating a request id returns the
         jobs it made. Errors as of CreateJob; the message begins with the job's "model@endpoint".
+        """
+
+    @_abc_1.abstractmethod
+    def RunExperiment(
+        self,
+        request: _scheduler_service_pb2.RunExperimentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.RunExperimentResponse, _abc.Awaitable[_scheduler_service_pb2.RunExperimentResponse]]:
+        """Starts an experiment, or goes on with it: one job for each model that has none, over one dataset of prompts and
+        scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
+        are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
+        that name has other prompts, scenarios or parameters.
         """
 
     @_abc_1.abstractmethod
