@@ -22,6 +22,8 @@ MAX_MODEL_B = 4.0
 KEEP_ALIVE = 0
 """Ollama unloads a model after each answer, so that two models are never in memory together."""
 N_TIPS = 5
+_OF_A_RUN = ("models", "max_model_b", "budget_usd", "priority")
+"""What may differ between runs of one experiment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,15 @@ class Definition:
         short["prompts"] = [{"id": one.prompt_id, "sha256": one.digest, "template": one.text} for one in self.prompts]
         short["rubric"] = json.loads(rubrics.written(self.rubric))
         return short
+
+    def source(self) -> dict[str, Any]:
+        """The part of `record` that all jobs of an experiment have in common, also those of models added later. With
+        the ids of the scenarios, if they are not those that their places give."""
+        made = {name: value for name, value in self.record().items() if name not in _OF_A_RUN}
+        ids = [one.scenario_id for one in self.scenarios]
+        if ids != [scenarios.default_id(place) for place in range(len(ids))]:
+            made["scenarios"] = {**made["scenarios"], "ids": ids}
+        return made
 
     def written(self) -> str:
         """`value` as JSON, the same for equal definitions. Names keep their order: a template may insert an object of a

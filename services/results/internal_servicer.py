@@ -9,6 +9,7 @@ from typing import Any
 from services import rpc
 from services.errors import InvalidRequestError
 from services.results.calls import recorded
+from services.results.experiments.preparing import Experiments
 from services.results.imports import reads as imported
 from services.results.intake import writes
 from services.results.intake.feeds import Feed
@@ -31,8 +32,17 @@ _SEAL_WORK_S = 1.0
 class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalServiceServicer):
     """Raises ForbiddenError for callers that are neither services nor admins. `reads` is the setting."""
 
-    def __init__(self, database: Database, results: Feed, usage: Feed, judgings: Judgings, reads: str = OPEN) -> None:
+    def __init__(
+        self,
+        database: Database,
+        results: Feed,
+        usage: Feed,
+        judgings: Judgings,
+        experiments: Experiments,
+        reads: str = OPEN,
+    ) -> None:
         self._judgings = judgings
+        self._experiments = experiments
         self._database = database
         self._results = results
         self._usage = usage
@@ -89,6 +99,13 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
     ) -> internal.PrepareJudgingResponse:
         rpc.require_admin()
         return internal.PrepareJudgingResponse(dataset=await self._judgings.prepare(request.judging))
+
+    async def PrepareExperiment(
+        self, request: internal.PrepareExperimentRequest, context: Any
+    ) -> internal.PrepareExperimentResponse:
+        rpc.require_admin()
+        made = await self._experiments.prepare(request.owner, request.definition)
+        return internal.PrepareExperimentResponse(dataset=made)
 
     async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:
         left = context.time_remaining()

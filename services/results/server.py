@@ -18,6 +18,7 @@ from services.results.datasets.deleting import Deletions, Expiry, live_jobs
 from services.results.datasets.garbage_collection import Collector, ShardHolds
 from services.results.datasets.servicer import DatasetServicer
 from services.results.datasets.uploading import UploadLimits, Uploads
+from services.results.experiments.preparing import Experiments
 from services.results.imports import store as imports_store
 from services.results.installation import Installation
 from services.results.intake import feeds, kept_stream, resealing, writes
@@ -136,7 +137,8 @@ async def _serve(
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     datasets = DatasetParts(connection, store, database, settings.uploads, questions, settings.reads, room)
     judgings = Judgings(database, datasets.uploads, room)
-    internal = ResultsInternalServicer(database, items, usage, judgings, settings.reads)
+    experiments = Experiments(datasets.uploads, room)
+    internal = ResultsInternalServicer(database, items, usage, judgings, experiments, settings.reads)
     recorded_runs = RecordedRuns(connection, database, usage, events, datasets.uploads, room)
     servicer = ResultsServicer(
         database,

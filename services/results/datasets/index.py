@@ -92,6 +92,7 @@ _WHERE = """
     AND ($query = '' OR contains(lower(name), lower($query)))
     AND (NOT $files OR is_file)
     AND judged_job = ''
+    AND experiment = ''
 """
 
 
@@ -104,7 +105,7 @@ def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: date
     if known is None:
         connection.execute(
             "INSERT INTO datasets VALUES ($id, $name, $file_path, $count, $uploaded_at, $now, $owner, $project_id, "
-            "$digest, $is_file, $dataset, NULL, $judged_job)",
+            "$digest, $is_file, $dataset, NULL, $judged_job, $experiment)",
             where
             | {
                 "name": dataset.name,
@@ -118,6 +119,7 @@ def add(connection: Connection, manifest: dataset_pb2.DatasetManifest, now: date
                 "is_file": dataset.is_file,
                 "dataset": dataset.SerializeToString(),
                 "judged_job": dataset.judging.job_id,
+                "experiment": dataset.experiment.name,
             },
         )
         note(connection, manifest, now)
@@ -148,6 +150,30 @@ def get(connection: Connection, dataset_id: str, visible: Visibility = EVERYTHIN
     if row is None:
         raise NotFoundError(refusals.not_found("Dataset", dataset_id))
     return dataset_pb2.Dataset.FromString(row[0])
+
+
+def of_experiment(connection: Connection, name: str) -> dataset_pb2.Dataset | None:
+    """The rows of the experiment of this name; None without one."""
+    row = first_row(
+        connection,
+        "SELECT dataset FROM datasets WHERE experiment = $name AND experiment <> '' AND deleted_at IS NULL "
+        # Only a failed upload that a crash brought back has an older one beside it.
+        "ORDER BY uploaded_at DESC, id DESC LIMIT 1",
+        {"name": name},
+    )
+    return None if row is None else dataset_pb2.Dataset.FromString(row[0])
+
+
+def of_experiments(connection: Connection, after: tuple[datetime, str] | None, most: int) -> list[dataset_pb2.Dataset]:
+    """The rows of experiments, newest first, after the one of this id that was uploaded at this time, in UTC without a
+    zone."""
+    rows = connection.execute(
+        "SELECT dataset FROM datasets WHERE experiment <> '' AND deleted_at IS NULL "
+        "AND ($at::TIMESTAMP IS NULL OR (uploaded_at, id) < ($at::TIMESTAMP, $id)) "
+        "ORDER BY uploaded_at DESC, id DESC LIMIT $most",
+        {"at": after and after[0], "id": after[1] if after else "", "most": most},
+    ).fetchall()
+    return [dataset_pb2.Dataset.FromString(row) for (row,) in rows]
 
 
 def expiring(connection: Connection) -> list[dataset_pb2.Dataset]:

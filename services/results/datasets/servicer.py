@@ -66,6 +66,7 @@ def _checked(asked: dataset_pb2.DatasetOptions, name: str, caller: Identity) -> 
     found = dataset_pb2.DatasetOptions()
     found.CopyFrom(asked)
     found.ClearField("judging")
+    found.ClearField("experiment")
     found.name = _name(name)
     found.owner = _owner(asked, caller)
     return found

@@ -23,7 +23,7 @@ from services.results.datasets.deleting import Expiry
 from services.results.datasets.frames import Limits, Shard
 from services.results.datasets.garbage_collection import Collector, HeldShards, ShardHolds
 from services.results.datasets.index import Request, fingerprint
-from services.results.storage.database import Database
+from services.results.storage.database import Connection, Database
 from services.words import refusals
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, suite_pb2
 
@@ -228,9 +228,16 @@ class Uploads:
 
     async def made_by(self, request: Request) -> dataset_pb2.Dataset | None:
         """The dataset that a request has made before. Raises ConflictError where its id has made another one."""
+        return await self._kept(partial(index.made_by, request=request, now=_now()))
+
+    async def of_experiment(self, name: str) -> dataset_pb2.Dataset | None:
+        """The rows of the experiment of this name; None without one."""
+        return await self._kept(partial(index.of_experiment, name=name))
+
+    async def _kept(self, find: Callable[[Connection], dataset_pb2.Dataset | None]) -> dataset_pb2.Dataset | None:
         # A failing upload may be removed before the answer is here.
         given_up = self._collector.given_up()
-        made = await self._database.read(partial(index.made_by, request=request, now=_now()))
+        made = await self._database.read(find)
         return None if made is None or made.dataset_id in given_up | self._collector.given_up() else made
 
     async def _in_time(self, stored: Awaitable[T]) -> T:
@@ -282,6 +289,8 @@ def _complete(
     dataset.scoring.CopyFrom(asked.scoring)
     if asked.HasField("judging"):
         dataset.judging.CopyFrom(asked.judging)
+    if asked.HasField("experiment"):
+        dataset.experiment.CopyFrom(asked.experiment)
     if source is not None:
         dataset.source.CopyFrom(source)
     now = Timestamp()

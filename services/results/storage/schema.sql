@@ -603,3 +603,8 @@ CREATE VIEW present_ratings AS
 FROM ratings
 QUALIFY row_number() OVER (PARTITION BY job_id, task, item, "repeat", rubric, rater ORDER BY number DESC) = 1
     AND scores <> '';
+
+-- migration 20: rows of experiments
+
+-- The experiment whose rows they are; '' for other datasets. Lists leave such datasets out.
+ALTER TABLE datasets ADD COLUMN experiment VARCHAR DEFAULT '';

@@ -170,3 +170,13 @@ def test_the_view_of_benchmarks_has_the_figures_of_a_finished_run(connection: Co
     columns = "status, progress, completed, total, throughput, eta_seconds, total_time_seconds, completed_at"
     found = connection.execute(f"SELECT {columns} FROM benchmarks").fetchall()
     assert found == [("completed", 100, 4, 4, 2.0, 0, 6.0, done.finished_at.ToDatetime())]
+
+
+def test_rows_of_an_experiment_are_found_by_its_name_alone(connection: Connection) -> None:
+    made = add(connection, 1, experiment=dataset_pb2.ExperimentSource(name="tips"))
+    add(connection, 2)
+    assert names(connection) == ["rows 2.jsonl"]
+    assert index.of_experiment(connection, "tips") == made
+    assert index.of_experiment(connection, "") is index.of_experiment(connection, "tip") is None
+    index.mark_deleted(connection, made.dataset_id, NOW)
+    assert index.of_experiment(connection, "tips") is None

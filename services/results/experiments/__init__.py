@@ -1,0 +1,1 @@
+"""Experiments: their rows, and what their jobs found."""
