@@ -313,6 +313,8 @@ class _Reader(Fields):
                 f"{MOST_ROWS:,} are allowed.",
             )
             return
+        if definition.budget_usd is not None and "num_predict" not in definition.sampling:
+            self.say("budget_usd", "budget_usd needs num_predict, which limits what an answer may cost.")
         last_seed = definition.sampling.get("seed", 0) + definition.repeats - 1
         if last_seed > INT64_MAX:
             self.say("seed", f"seed must be at most {INT64_MAX - definition.repeats + 1:,}: each repeat adds 1.")

@@ -104,6 +104,8 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
         self, request: internal.PrepareExperimentRequest, context: Any
     ) -> internal.PrepareExperimentResponse:
         rpc.require_admin()
+        if request.check_only:
+            return internal.PrepareExperimentResponse(dataset=await self._experiments.find(request.definition))
         made = await self._experiments.prepare(request.owner, request.definition)
         return internal.PrepareExperimentResponse(dataset=made)
 

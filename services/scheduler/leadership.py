@@ -23,6 +23,7 @@ from services.scheduler.nats.jobs_bucket import Drains, JobStore, ScheduleStore
 from services.scheduler.nats.lease import Lease
 from services.scheduler.nats.streams import WorkStream, tail_results
 from services.scheduler.ports import Results
+from services.scheduler.requests.experiments import Experiments
 from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.judges import Judges
 from services.scheduler.requests.paging import log_set_aside
@@ -169,7 +170,8 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             # Releasing before the end of the replay would run done units again.
             await replayed.wait()
             await log_set_aside(connection)
-            await leads(Leader(desk, fleet, timetable, webhooks, drains))
+            experiments = Experiments(registry, process.results, desk)
+            await leads(Leader(desk, fleet, timetable, webhooks, drains, experiments))
             registry.wake.set()
             async with asyncio.TaskGroup() as running:
                 running.create_task(scheduler.run())

@@ -130,6 +130,15 @@ class Results(Protocol):
         """The rows that ask to judge a completed job's answers. Raises NotFoundError, ConflictError."""
         ...
 
+    async def prepare_experiment(self, owner: str, definition: str, check_only: bool = False) -> dataset_pb2.Dataset:
+        """The rows of an experiment, made unless there are some. With `check_only` nothing is made, and an empty id
+        means that there are none. Raises InvalidRequestError, and ConflictError for other rows under the same name."""
+        ...
+
+    async def jobs_over(self, dataset_id: str) -> list[job_pb2.Job]:
+        """Jobs of any age over a dataset, newest first."""
+        ...
+
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         """What a job has measured so far. Raises NotFoundError."""
         ...

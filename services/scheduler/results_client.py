@@ -62,7 +62,14 @@ class ResultsClient:
             raise rpc.from_rpc_error(error) from error
 
     async def live(self) -> list[job_pb2.Job]:
-        request = results_service_pb2.ResultsServiceListJobsRequest(page_size=_PAGE, states=LIVE, without_counts=True)
+        return await self._jobs(results_service_pb2.ResultsServiceListJobsRequest(states=LIVE))
+
+    async def jobs_over(self, dataset_id: str) -> list[job_pb2.Job]:
+        return await self._jobs(results_service_pb2.ResultsServiceListJobsRequest(suite=dataset_id))
+
+    async def _jobs(self, request: results_service_pb2.ResultsServiceListJobsRequest) -> list[job_pb2.Job]:
+        """All pages."""
+        request.page_size, request.without_counts = _PAGE, True
         found: list[job_pb2.Job] = []
         while True:
             try:
@@ -85,6 +92,16 @@ class ResultsClient:
         request = results_internal_service_pb2.PrepareJudgingRequest(judging=judging)
         try:
             answer = await self._internal.PrepareJudging(request, timeout=_PREPARE_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+        return answer.dataset
+
+    async def prepare_experiment(self, owner: str, definition: str, check_only: bool = False) -> dataset_pb2.Dataset:
+        request = results_internal_service_pb2.PrepareExperimentRequest(
+            owner=owner, definition=definition, check_only=check_only
+        )
+        try:
+            answer = await self._internal.PrepareExperiment(request, timeout=_PREPARE_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
         return answer.dataset

@@ -14,6 +14,7 @@ from services.bus import Room
 from services.errors import UnavailableError
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.nats.jobs_bucket import Drains
+from services.scheduler.requests.experiments import Experiments
 from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.paging import paged
 from services.scheduler.requests.visibility import Reads
@@ -32,6 +33,7 @@ class Leader:
     timetable: Timetable
     webhooks: WebhookDesk
     drains: Drains
+    experiments: Experiments
 
 
 SetAside = Callable[[pb.ListSetAsideMessagesRequest], Awaitable[pb.ListSetAsideMessagesResponse]]
@@ -84,6 +86,9 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         called = any(job.spec.webhook_url for job in jobs)
         secret = await leader.webhooks.job_secret(caller.user) if called else ""
         return pb.CreateJobsResponse(jobs=jobs, webhook_secret=secret)
+
+    async def RunExperiment(self, request: pb.RunExperimentRequest, context: Any) -> pb.RunExperimentResponse:
+        return await self._lead().experiments.run(rpc.require_admin(), request)
 
     async def GetJob(self, request: pb.GetJobRequest, context: Any) -> pb.GetJobResponse:
         return pb.GetJobResponse(job=self._reads.job(rpc.identity(), self._desk.get(request.job_id)))

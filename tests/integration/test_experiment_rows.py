@@ -46,6 +46,7 @@ async def test_the_rows_are_a_dataset_that_lists_leave_out(nats: NatsServer, tmp
 async def test_one_name_is_one_dataset_for_everybody_and_after_a_restart(nats: NatsServer, tmp_path: Path) -> None:
     async with keeping(nats.url, tmp_path / "results.duckdb") as keeper:
         asked = experiments(keeper)
+        assert await asked.find(written()) is None
         one, other = await asyncio.gather(
             asked.prepare("root", written()), asked.prepare("admin", written(models=["ollama/llama3.2:1b"]))
         )
@@ -53,7 +54,9 @@ async def test_one_name_is_one_dataset_for_everybody_and_after_a_restart(nats: N
     # The index is lost; the manifests are not.
     async with keeping(nats.url, tmp_path / "fresh.duckdb") as keeper:
         asked = experiments(keeper)
-        assert await asked.prepare("root", written()) == one
+        assert await asked.prepare("root", written()) == await asked.find(written()) == one
+        with pytest.raises(ConflictError, match="Choose another name"):
+            await asked.find(written(repeats=2))
         with pytest.raises(ConflictError, match=r"differs in: repeats \(1 there, 2 here\)\. Choose another name\."):
             await asked.prepare("root", written(repeats=2))
         again = await asked.prepare("root", written(name="farewells", repeats=2))

@@ -103,8 +103,6 @@ class OllamaProvider:
     async def _beside(self, request: Request) -> dict[str, Any]:
         known = await self._known(request.model)
         beside: dict[str, Any] = {"stream": request.stream, "truncate": False, "shift": False}
-        if self._endpoint.keep_alive is not None:
-            beside["keep_alive"] = self._endpoint.keep_alive
         listed = known.capabilities if known is not None else None
         takes = capabilities.capabilities(self._endpoint, request.model, listed)
         resolved = capabilities.resolve(request.sampling, takes, request.repeat, request.repeats, request.model)
@@ -115,6 +113,8 @@ class OllamaProvider:
         further_options = further.pop("options", {})
         # What was recorded must be what was sent: the job's own parameters win.
         options = (further_options if isinstance(further_options, dict) else {}) | options
+        if self._endpoint.keep_alive is not None:
+            further.setdefault("keep_alive", self._endpoint.keep_alive)
         return beside | further | ({"options": options} if options else {})
 
     async def _response(self, reply: Reply, model: str, window: int) -> Response:

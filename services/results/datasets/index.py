@@ -157,7 +157,7 @@ def of_experiment(connection: Connection, name: str) -> dataset_pb2.Dataset | No
     row = first_row(
         connection,
         "SELECT dataset FROM datasets WHERE experiment = $name AND experiment <> '' AND deleted_at IS NULL "
-        # Only a failed upload that a crash brought back has an older one beside it.
+        # There is an older one only after a failed upload that a crash brought back.
         "ORDER BY uploaded_at DESC, id DESC LIMIT 1",
         {"name": name},
     )

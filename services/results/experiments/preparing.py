@@ -35,9 +35,7 @@ class Experiments:
         definition = await asyncio.to_thread(_read, text)
         source = source_of(definition)
         async with self._one:
-            if (made := await self._uploads.of_experiment(definition.name)) is not None:
-                if wrong := differing(made.experiment, source):
-                    raise ConflictError(wrong)
+            if (made := await self._made(source)) is not None:
                 return made
             self._room.require()
             options = dataset_pb2.DatasetOptions(
@@ -45,6 +43,16 @@ class Experiments:
             )
             async with self._uploads.place(owner):
                 return await self._uploads.keep(options, _pieces(definition))
+
+    async def find(self, text: str) -> dataset_pb2.Dataset | None:
+        """The dataset that there is; None without one. Raises as `prepare`."""
+        return await self._made(source_of(await asyncio.to_thread(_read, text)))
+
+    async def _made(self, source: dataset_pb2.ExperimentSource) -> dataset_pb2.Dataset | None:
+        made = await self._uploads.of_experiment(source.name)
+        if made is not None and (wrong := differing(made.experiment, source)):
+            raise ConflictError(wrong)
+        return made
 
 
 def source_of(definition: Definition) -> dataset_pb2.ExperimentSource:

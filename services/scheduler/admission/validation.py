@@ -9,6 +9,7 @@ from contextlib import suppress
 from services import further_fields
 from services.bus import IMPORTED_ENDPOINTS
 from services.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from services.experiments.definition import KEEP_ALIVE
 from services.scheduler.admission import dataset_rules, judging_rules
 from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.fleet import Fleet
@@ -83,7 +84,7 @@ def validate(
         _check_import(full)
     # For a job without calls, the endpoint may be gone: the answers exist whatever it can do now.
     if not calls_nobody(full):
-        _ask_for_judgement(full, fleet, now)
+        _ask_in_its_form(full, fleet, now)
         _check_endpoint(full, fleet, now)
     for place, judge in enumerate(full.judges):
         _check_judge(judge, f"spec.judges[{place}]", fleet, now)
@@ -232,11 +233,15 @@ def _check_endpoint(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
         raise InvalidRequestError(refusals.weights_unknown(spec.endpoint, spec.model), "spec.reuse.any_job")
 
 
-def _ask_for_judgement(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
+def _ask_in_its_form(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
+    """Asks for what jobs that judge, and those of experiments, need of an endpoint."""
     # An unknown endpoint is refused with all that is asked of it.
     with suppress(NotFoundError):
+        kind = fleet.endpoint(spec.endpoint, now).kind
         if spec.HasField("judging"):
-            judging_rules.ask_for_form(spec, fleet.endpoint(spec.endpoint, now).kind)
+            judging_rules.ask_for_form(spec, kind)
+        if spec.experiment_name and kind == "ollama":
+            further_fields.write(spec.sampling, further_fields.fields(spec.sampling) | {"keep_alive": KEEP_ALIVE})
 
 
 def _check_judge(judge: job_pb2.Judge, path: str, fleet: Fleet, now: float) -> None:

@@ -11,9 +11,11 @@ from services.scheduler.jobs.job import FINALIZING, PENDING, PLANNING, RUNNING, 
 from services.words.jobs import calls_nobody
 
 
-def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float, *, paused: bool = False) -> None:
+def describe(
+    job: Job, waiting: Sequence[str], fleet: Fleet, now: float, *, paused: bool = False, apart: bool = False
+) -> None:
     """Sets the current step and the place in the queue. `waiting` lists pending job ids in starting order; `paused`
-    says that no units are released because a disk is full."""
+    says that no units are released because a disk is full, `apart` that the job waits for others of its experiment."""
     progress = job.message.progress
     spec = job.message.spec
     needed = "an evaluator" if calls_nobody(spec) else f"an evaluator that serves {spec.endpoint}"
@@ -27,7 +29,10 @@ def describe(job: Job, waiting: Sequence[str], fleet: Fleet, now: float, *, paus
     if job.state == PENDING:
         place = progress.queue_position
         progress.current_step = f"Waiting in the queue, place {place}" if place else "Waiting in the queue"
-        if not served:
+        if apart:
+            others = "all answers" if spec.HasField("judging") else "the judges"
+            progress.current_step = f"Waiting for {others} of experiment {spec.experiment_name}"
+        elif not served:
             progress.current_step = f"Waiting for {needed}"
     elif paused and job.state in (PLANNING, RUNNING):
         progress.current_step = "Paused: the disk is full"

@@ -20,12 +20,13 @@ from services.bus import KIND_BEGUN, KIND_ITEMS, KIND_RETURNED, Level, Room, of_
 from services.errors import NotFoundError
 from services.scheduler.jobs import eta, queue
 from services.scheduler.jobs.fleet import Fleet, route
-from services.scheduler.jobs.job import COMPLETED, HOLDS_SLOT, PENDING, Job, stamp
+from services.scheduler.jobs.job import COMPLETED, HOLDS_SLOT, PENDING, Job, seconds, stamp
 from services.scheduler.jobs.ledger import Ledger
 from services.scheduler.jobs.progress_text import describe
 from services.scheduler.ports import Change, Datasets, LeadershipLostError, Store, Told, Work
 from services.scheduler.settings import Limits
 from services.words import refusals
+from services.words.jobs import LIVE
 from touchstone.v1 import job_pb2
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class JobRegistry:
             if capacity(endpoint).exclusive:
                 busy[endpoint] = max(busy.get(endpoint, 0), job.message.spec.priority)
         pending = []
+        apart = self.kept_apart()
         for job in self.in_state(PENDING):
             spec, endpoint = job.message.spec, route(job.message.spec)
             room = capacity(endpoint)
@@ -96,10 +98,31 @@ class JobRegistry:
                     exclusive=endpoint if room.exclusive else "",
                     warm=spec.model in room.resident,
                     owner=job.message.owner,
-                    served=room.evaluators > 0 and not self.fleet.lacking(job.message, now),
+                    served=room.evaluators > 0 and job.id not in apart and not self.fleet.lacking(job.message, now),
                 )
             )
         return queue.order(pending, now, self.limits.ageing_s, busy, held)
+
+    def answering(self) -> set[str]:
+        """Experiments of which a job that does not judge is live."""
+        return {job.message.spec.experiment_name for job in self.in_state(*LIVE) if not _judges(job)} - {""}
+
+    def ended_at(self, job: Job) -> float:
+        """When a finished job ended, or else its experiment did: its judges may start only then. Infinity for never."""
+        name = job.message.spec.experiment_name
+        others = [other for other in self.jobs.values() if other.message.spec.experiment_name == name] if name else []
+        return max(math.inf if one.live else seconds(one.message.finished_at) for one in (job, *others))
+
+    def kept_apart(self) -> set[str]:
+        """Pending jobs that wait for others of their experiment, so that its judges never run while it is answered:
+        judges wait until no other job is live, other jobs for judges that have started."""
+        judged = {job.message.spec.experiment_name for job in self.in_state(*HOLDS_SLOT) if _judges(job)} - {""}
+        answering = self.answering()
+        return {
+            job.id
+            for job in self.in_state(PENDING)
+            if job.message.spec.experiment_name in (answering if _judges(job) else judged)
+        }
 
     def pending_by_owner(self) -> Counter[str]:
         return Counter(job.message.owner for job in self.in_state(PENDING))
@@ -112,10 +135,12 @@ class JobRegistry:
         waiting = [w.job_id for w in order]
         starts = self._starts(order, now) if any(job.state == PENDING for job in jobs) else {}
         copies = []
+        apart = self.kept_apart()
         for job in jobs:
             job.update(now)
             if job.live:
-                describe(job, waiting, self.fleet, now, paused=self.room.level is Level.FULL)
+                paused = self.room.level is Level.FULL
+                describe(job, waiting, self.fleet, now, paused=paused, apart=job.id in apart)
             copy = job_pb2.Job()
             copy.CopyFrom(job.message)
             if job.id in starts:
@@ -278,6 +303,10 @@ class JobRegistry:
         self.closed = True
         for changed in self._changed.values():
             changed.set()
+
+
+def _judges(job: Job) -> bool:
+    return job.message.spec.HasField("judging")
 
 
 def _kind_of_work(job: Job) -> object:

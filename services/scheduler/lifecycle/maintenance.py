@@ -132,7 +132,7 @@ class Upkeep:
                 await registry.store.set_floor(floor)
                 self._floor = floor
             for job in list(registry.jobs.values()):
-                if not job.live and now - seconds(job.message.finished_at) > registry.limits.keep_finished_s:
+                if not job.live and now - registry.ended_at(job) > registry.limits.keep_finished_s:
                     await registry.store.forget(job)
                     del registry.jobs[job.id]
             for job in list(registry.deleted.values()):

@@ -174,6 +174,7 @@ class Scheduler:
             # Jobs that end faster than they can be sealed would wait in their last step instead of in the queue.
             if len(registry.in_state(FINALIZING)) >= _MOST_SCORING:
                 free = {}
+            apart = registry.kept_apart()
             for waiting in registry.waiting() if registry.room.level is Level.ENOUGH else ():
                 job = registry.jobs[waiting.job_id]
                 batched = job.message.spec.provider_batch
@@ -183,7 +184,7 @@ class Scheduler:
                 # A job whose endpoint is not served would hold a slot in vain, and so would a user's third job of a
                 # priority at an endpoint that takes one at a time.
                 served = capacity.evaluators > 0 and not registry.fleet.lacking(job.message, registry.now())
-                if not served or (capacity.exclusive and self._has_next(job)):
+                if not served or job.id in apart or (capacity.exclusive and self._has_next(job)):
                     continue
                 job.admit(self._upkeep.position, registry.now())
                 await registry.commit(job, "scheduler", "planning")

@@ -117,6 +117,9 @@ class Desk:
             raise InvalidRequestError("schedule_id is set by the scheduler. Leave it out.", "spec.schedule_id")
         # Fields that were copied from the source job describe that one.
         asked.ClearField("schedule_id")
+        if asked.experiment_name and not (asked.reuse.job_id or asked.HasField("judging")):
+            raise InvalidRequestError("experiment_name is set by the scheduler. Leave it out.", "spec.experiment_name")
+        asked.ClearField("experiment_name")
         if asked.webhook_url:
             self._urls.check_url(asked.webhook_url, "spec.webhook_url")
         # Here, where the loop runs between the jobs of one request, instead of under the lock.
@@ -128,7 +131,6 @@ class Desk:
     async def _create(self, caller: Identity, request_id: str, asked: Sequence[_Asked]) -> list[job_pb2.Job]:
         registry = self._registry
         async with registry.lock:
-            now = registry.now()
             if request_id:
                 known = await registry.store.find_request(caller.user, request_id)
                 if gone := [job_id for job_id in known if job_id in registry.deleted]:
@@ -139,29 +141,36 @@ class Desk:
                     made = [registry.jobs[job_id] for job_id in known]
                     self._require_same(request_id, made, asked)
                     return registry.views(made)
-            specs = []
-            for spec, context in asked:
-                with _told(spec, len(asked)):
-                    if context.source is not None and context.source.job_id in registry.deleted:
-                        registry.find(context.source.job_id)
-                    specs.append(self._full(spec, context))
-            self._require_room(caller.user, len(specs))
-            # Ids of the same moment have no order; jobs of one request start in its order.
-            ids = sorted(new_job_id(now) for _ in specs)
-            jobs = []
-            for job_id, full, (_, context) in zip(ids, specs, asked, strict=True):
-                message = job_pb2.Job(job_id=job_id, owner=caller.user, spec=full, state=PENDING, attempt=1)
-                if context.source is not None:
-                    reuse.begin(message, context.source)
-                    message.baseline = context.source.baseline
-                elif not calls_nobody(full):
-                    message.baseline = registry.fleet.endpoint(full.endpoint, now).baseline
-                stamp(message.created_at, now)
-                message.progress.time_limit_s = full.time_limit_s
-                jobs.append(Job(message, request_id=request_id, waiting_since=now))
+            jobs = self.made(caller.user, asked, request_id)
+            self.require_room(caller.user, len(jobs))
             registry.jobs |= {job.id: job for job in jobs}
             await registry.commit_all(jobs, caller.user, "created")
             return registry.views(jobs)
+
+    def made(self, owner: str, asked: Sequence[_Asked], request_id: str = "") -> list[Job]:
+        """New jobs, not queued yet. Raises as `create`."""
+        registry = self._registry
+        now = registry.now()
+        specs = []
+        for spec, context in asked:
+            with _told(spec, len(asked)):
+                if context.source is not None and context.source.job_id in registry.deleted:
+                    registry.find(context.source.job_id)
+                specs.append(self._full(spec, context))
+        # Ids of the same moment have no order; jobs of one request start in its order.
+        ids = sorted(new_job_id(now) for _ in specs)
+        jobs = []
+        for job_id, full, (_, context) in zip(ids, specs, asked, strict=True):
+            message = job_pb2.Job(job_id=job_id, owner=owner, spec=full, state=PENDING, attempt=1)
+            if context.source is not None:
+                reuse.begin(message, context.source)
+                message.baseline = context.source.baseline
+            elif not calls_nobody(full):
+                message.baseline = registry.fleet.endpoint(full.endpoint, now).baseline
+            stamp(message.created_at, now)
+            message.progress.time_limit_s = full.time_limit_s
+            jobs.append(Job(message, request_id=request_id, waiting_since=now))
+        return jobs
 
     def _require_same(self, request_id: str, made: Sequence[Job], asked: Sequence[_Asked]) -> None:
         """Raises ConflictError if the request has already made other jobs."""
@@ -176,7 +185,8 @@ class Desk:
                 if job.message.spec != self._full(spec, context):
                     raise ConflictError(refusals.id_used(request_id, f"job {job.id}"))
 
-    def _require_room(self, owner: str, jobs: int = 1) -> None:
+    def require_room(self, owner: str, jobs: int = 1) -> None:
+        """Raises NoRoomError, and LimitReachedError where the owner may not have that many more waiting."""
         self._registry.room.require()
         limits = self._registry.limits
         room = max(0, limits.pending_per_owner - self._registry.pending_by_owner()[owner])
@@ -301,7 +311,7 @@ class Desk:
             self._require_owner(caller, job)
             if job.can_retry:
                 budget.check_retry(job.message)
-                self._require_room(job.message.owner)
+                self.require_room(job.message.owner)
             job.retry(registry.now())
             registry.jobs[job_id] = job
             await registry.commit(job, caller.user, "retried")

@@ -1,4 +1,4 @@
-"""Starts the judges of completed jobs.
+"""Starts the judges of completed jobs: those of an experiment's jobs once none of its jobs waits or runs.
 
 Each judge's job is created by a request whose id names the judged attempt, so that it is created once, whatever
 crashes: a finished job is looked at again until its judges have started.
@@ -39,8 +39,11 @@ class Judges:
         while True:
             heed_cancel()
             waits = False
+            answering = self._registry.answering()
             for job in list(self._registry.jobs.values()):
-                if job.message.spec.judges and job.state == job_pb2.Job.STATE_COMPLETED:
+                spec = job.message.spec
+                ended = job.state == job_pb2.Job.STATE_COMPLETED and spec.experiment_name not in answering
+                if spec.judges and ended:
                     waits |= not await self._start_all(job)
             await asyncio.sleep(_RETRY_S if waits else _LOOK_S)
 
@@ -62,14 +65,16 @@ class Judges:
             made = await self._desk.create_judge(owner, request_id, judging_rules.as_job(judge, job.message))
         except LeadershipLostError:
             raise
-        except _PASSING as error:
+        except TouchstoneError as error:
+            # A plain error is one that the results service did not expect.
+            if not isinstance(error, _PASSING) and type(error) is not TouchstoneError:
+                log.warning("job %s: %s cannot start: %s", job.id, named, error.message, extra=of_job(job.id))
+                self._settled.add(key)
+                return True
             if key not in self._told:
                 self._told.add(key)
                 log.warning("job %s: %s waits: %s", job.id, named, error.message, extra=of_job(job.id))
             return False
-        except TouchstoneError as error:
-            log.warning("job %s: %s cannot start: %s", job.id, named, error.message, extra=of_job(job.id))
-        else:
-            log.info("job %s: %s judges in job %s", job.id, named, made.job_id, extra=of_job(job.id))
+        log.info("job %s: %s judges in job %s", job.id, named, made.job_id, extra=of_job(job.id))
         self._settled.add(key)
         return True

@@ -40,6 +40,7 @@ class Contexts:
             if judged.state != job_pb2.Job.STATE_COMPLETED:
                 raise ConflictError(f"Job {judged.job_id} has not completed. Judge its answers once it has.")
             judging_rules.fill_in(spec, await self._results.prepare_judging(spec.judging))
+            spec.experiment_name = judged.spec.experiment_name
         return spec
 
     async def of(self, caller: Identity, spec: job_pb2.JobSpec) -> Context:

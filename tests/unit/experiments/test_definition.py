@@ -46,7 +46,7 @@ def test_the_digest_differs_with_every_part() -> None:
         {"seed": 0},
         {"max_model_b": 3},
         {"rubric": {"version": "own", "criteria": [{"name": "a", "lowest": 0, "highest": 1}]}},
-        {"budget_usd": 2},
+        {"budget_usd": 2, "num_predict": 50},
         {"priority": "low"},
     ]
     assert len({reading.read(small(**one)).digest for one in changes}) == len(changes)

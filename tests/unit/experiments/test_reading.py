@@ -171,6 +171,7 @@ def test_null_is_as_good_as_absent() -> None:
             "tip-v1 is the rubric that ships with Touchstone. Give yours another version.",
         ),
         ({"budget_usd": 0}, "budget_usd", "budget_usd must be above 0 and at most"),
+        ({"budget_usd": 1}, "budget_usd", "budget_usd needs num_predict, "),
         ({"priority": "urgent"}, "priority", "urgent is not a valid priority. Use one of: "),
         ({"priority": ["high"]}, "priority", "\"['high']\" is not a valid priority."),
         ({"budget": 5}, "budget", "budget is not known. Did you mean budget_usd? Allowed: name, models, prompts, "),

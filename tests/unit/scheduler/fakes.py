@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 
 from services.bus import KIND_ITEMS, KIND_RETURNED, DamagedError, ResultHeaders
-from services.errors import NotFoundError, UnavailableError
+from services.errors import ConflictError, NotFoundError, UnavailableError
 from services.rpc import Identity
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.jobs.job import Job
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.scheduler import Scheduler
 from services.scheduler.ports import Change, LeadershipLostError, Told
+from services.scheduler.requests.experiments import Experiments
 from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.schedules import Timetable
@@ -185,6 +187,8 @@ class FakeResults:
         self.results: dict[str, metric_pb2.JobResult] = {}
         self.imports: dict[str, results_service_pb2.GetImportResponse] = {}
         self.prepared: list[job_pb2.Judging] = []
+        self.experiments: dict[str, dataset_pb2.Dataset] = {}
+        """By name."""
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
         if self.down:
@@ -217,6 +221,34 @@ class FakeResults:
         dataset = dataset_pb2.Dataset(dataset_id=DATASET, name="rows", rows=100, scoring=scoring, judging=made)
         self.prepared.append(made)
         return dataset
+
+    async def prepare_experiment(self, owner: str, definition: str, check_only: bool = False) -> dataset_pb2.Dataset:
+        """Kept under a name as long as nothing but models and limits differs."""
+        await asyncio.sleep(0)
+        if self.down:
+            raise UnavailableError("results is down")
+        value = json.loads(definition)
+        name, models = value.pop("name"), value.pop("models")
+        for one in ("max_model_b", "budget_usd", "priority"):
+            value.pop(one, None)
+        source = dataset_pb2.ExperimentSource(name=name, definition=json.dumps(value))
+        made = self.experiments.get(name)
+        if made is not None and made.experiment != source:
+            raise ConflictError(f"Experiment {name} has other rows.")
+        if made is None and check_only:
+            return dataset_pb2.Dataset()
+        assert models
+        dataset_id = f"ds_{len(self.experiments) + 1:032}"
+        rows = len(value["prompts"]) * 2 * value["repeats"]
+        known = {"name": "rows.jsonl", "rows": rows, "digest": f"digest of {dataset_id}"}
+        made = made or dataset_pb2.Dataset(dataset_id=dataset_id, owner=owner, experiment=source, **known)
+        return self.experiments.setdefault(name, made)
+
+    async def jobs_over(self, dataset_id: str) -> list[job_pb2.Job]:
+        await asyncio.sleep(0)
+        if self.down:
+            raise UnavailableError("results is down")
+        return [job for job in self.old.values() if job.spec.dataset.dataset_id == dataset_id]
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         if self.down:
@@ -299,6 +331,7 @@ class World:
         )
         self.scheduler = Scheduler(self.registry, self.results)
         self.desk = Desk(self.registry, self.results, self.reads)
+        self.experiments = Experiments(self.registry, self.results, self.desk)
         self.timetable = Timetable(
             self.registry, self.desk, self.schedules, self.reads, lambda: self.time + self.wrong_by
         )

@@ -27,7 +27,7 @@ from touchstone.v1 import job_pb2 as touchstone_dot_v1_dot_job__pb2
 from touchstone.v1 import results_service_pb2 as touchstone_dot_v1_dot_results__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,touchstone/v1/results_internal_service.proto\x12\rtouchstone.v1\x1a\x1btouchstone/v1/dataset.proto\x1a\x17touchstone/v1/job.proto\x1a#touchstone/v1/results_service.proto\"@\n\x15PrepareJudgingRequest\x12\'\n\x07judging\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Judging\"A\n\x16PrepareJudgingResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\"=\n\x18PrepareExperimentRequest\x12\r\n\x05owner\x18\x01 \x01(\t\x12\x12\n\ndefinition\x18\x02 \x01(\t\"D\n\x19PrepareExperimentResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset2\x87\x05\n\x16ResultsInternalService\x12H\n\x07SealJob\x12\x1d.touchstone.v1.SealJobRequest\x1a\x1e.touchstone.v1.SealJobResponse\x12`\n\x0fListStoredItems\x12%.touchstone.v1.ListStoredItemsRequest\x1a&.touchstone.v1.ListStoredItemsResponse\x12Z\n\rFindResponses\x12#.touchstone.v1.FindResponsesRequest\x1a$.touchstone.v1.FindResponsesResponse\x12N\n\tGetImport\x12\x1f.touchstone.v1.GetImportRequest\x1a .touchstone.v1.GetImportResponse\x12N\n\tAdmitCall\x12\x1f.touchstone.v1.AdmitCallRequest\x1a .touchstone.v1.AdmitCallResponse\x12]\n\x0ePrepareJudging\x12$.touchstone.v1.PrepareJudgingRequest\x1a%.touchstone.v1.PrepareJudgingResponse\x12\x66\n\x11PrepareExperiment\x12\'.touchstone.v1.PrepareExperimentRequest\x1a(.touchstone.v1.PrepareExperimentResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,touchstone/v1/results_internal_service.proto\x12\rtouchstone.v1\x1a\x1btouchstone/v1/dataset.proto\x1a\x17touchstone/v1/job.proto\x1a#touchstone/v1/results_service.proto\"@\n\x15PrepareJudgingRequest\x12\'\n\x07judging\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Judging\"A\n\x16PrepareJudgingResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\"Q\n\x18PrepareExperimentRequest\x12\r\n\x05owner\x18\x01 \x01(\t\x12\x12\n\ndefinition\x18\x02 \x01(\t\x12\x12\n\ncheck_only\x18\x03 \x01(\x08\"D\n\x19PrepareExperimentResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset2\x87\x05\n\x16ResultsInternalService\x12H\n\x07SealJob\x12\x1d.touchstone.v1.SealJobRequest\x1a\x1e.touchstone.v1.SealJobResponse\x12`\n\x0fListStoredItems\x12%.touchstone.v1.ListStoredItemsRequest\x1a&.touchstone.v1.ListStoredItemsResponse\x12Z\n\rFindResponses\x12#.touchstone.v1.FindResponsesRequest\x1a$.touchstone.v1.FindResponsesResponse\x12N\n\tGetImport\x12\x1f.touchstone.v1.GetImportRequest\x1a .touchstone.v1.GetImportResponse\x12N\n\tAdmitCall\x12\x1f.touchstone.v1.AdmitCallRequest\x1a .touchstone.v1.AdmitCallResponse\x12]\n\x0ePrepareJudging\x12$.touchstone.v1.PrepareJudgingRequest\x1a%.touchstone.v1.PrepareJudgingResponse\x12\x66\n\x11PrepareExperiment\x12\'.touchstone.v1.PrepareExperimentRequest\x1a(.touchstone.v1.PrepareExperimentResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,9 +39,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PREPAREJUDGINGRESPONSE']._serialized_start=220
   _globals['_PREPAREJUDGINGRESPONSE']._serialized_end=285
   _globals['_PREPAREEXPERIMENTREQUEST']._serialized_start=287
-  _globals['_PREPAREEXPERIMENTREQUEST']._serialized_end=348
-  _globals['_PREPAREEXPERIMENTRESPONSE']._serialized_start=350
-  _globals['_PREPAREEXPERIMENTRESPONSE']._serialized_end=418
-  _globals['_RESULTSINTERNALSERVICE']._serialized_start=421
-  _globals['_RESULTSINTERNALSERVICE']._serialized_end=1068
+  _globals['_PREPAREEXPERIMENTREQUEST']._serialized_end=368
+  _globals['_PREPAREEXPERIMENTRESPONSE']._serialized_start=370
+  _globals['_PREPAREEXPERIMENTRESPONSE']._serialized_end=438
+  _globals['_RESULTSINTERNALSERVICE']._serialized_start=441
+  _globals['_RESULTSINTERNALSERVICE']._serialized_end=1088
 # @@protoc_insertion_point(module_scope)

@@ -21,12 +21,14 @@ class PrepareJudgingResponse(_message.Message):
     def __init__(self, dataset: _Optional[_Union[_dataset_pb2.Dataset, _Mapping]] = ...) -> None: ...
 
 class PrepareExperimentRequest(_message.Message):
-    __slots__ = ("owner", "definition")
+    __slots__ = ("owner", "definition", "check_only")
     OWNER_FIELD_NUMBER: _ClassVar[int]
     DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    CHECK_ONLY_FIELD_NUMBER: _ClassVar[int]
     owner: str
     definition: str
-    def __init__(self, owner: _Optional[str] = ..., definition: _Optional[str] = ...) -> None: ...
+    check_only: bool
+    def __init__(self, owner: _Optional[str] = ..., definition: _Optional[str] = ..., check_only: _Optional[bool] = ...) -> None: ...
 
 class PrepareExperimentResponse(_message.Message):
     __slots__ = ("dataset",)

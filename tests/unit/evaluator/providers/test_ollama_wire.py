@@ -94,3 +94,11 @@ async def test_keep_alive_is_sent_when_it_is_configured(keep_alive: str | int) -
     stub = OllamaServer()
     await call(stub, keep_alive=keep_alive)
     assert stub.records[0].body["keep_alive"] == keep_alive
+
+
+async def test_a_jobs_own_keep_alive_goes_before_the_endpoints() -> None:
+    stub = OllamaServer()
+    sampling = job_pb2.Sampling()
+    further_fields.write(sampling, {"keep_alive": 0})
+    await call(stub, sampling, keep_alive="30m")
+    assert stub.records[0].body["keep_alive"] == 0

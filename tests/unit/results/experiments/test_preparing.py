@@ -21,7 +21,7 @@ def source(**changes: Any) -> ExperimentSource:
     "changes",
     [
         {"models": ["ollama/llama3.2:1b"]},
-        {"budget_usd": 2, "priority": "high"},
+        {"priority": "high"},
         {"max_model_b": 0},
         {"repeats": 1, "n_tips": 5, "diversity": False, "rubric": "tip-v1"},
     ],
@@ -29,6 +29,7 @@ def source(**changes: Any) -> ExperimentSource:
 def test_other_models_and_defaults_that_are_written_out_change_nothing(changes: dict[str, Any]) -> None:
     assert differing(source(), source(**changes)) == ""
     assert source(**changes) == source()
+    assert source(num_predict=50, budget_usd=2) == source(num_predict=50)
 
 
 @pytest.mark.parametrize(

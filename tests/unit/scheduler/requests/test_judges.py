@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from services.errors import ConflictError, InvalidRequestError, LimitReachedError
+from services.errors import ConflictError, InvalidRequestError, LimitReachedError, TouchstoneError
 from services.scheduler.requests.judges import Judges
 from services.scheduler.settings import Limits
 from tests.unit.scheduler.fakes import ALICE, World, evaluator, spec
@@ -47,10 +47,10 @@ async def _completed(world: World, *judges: job_pb2.Judge) -> str:
     return job.job_id
 
 
-async def _look(world: World, looks: int = 1) -> list[job_pb2.Job]:
-    """The jobs that judge, after a leadership has looked so often for judges to start."""
+async def _look(world: World, looks: int = 1, judges: Judges | None = None) -> list[job_pb2.Job]:
+    """The jobs that judge, after leaderships, or `judges`, have looked so often for judges to start."""
     for _ in range(looks):
-        running = asyncio.create_task(Judges(world.registry, world.desk).run())
+        running = asyncio.create_task((judges or Judges(world.registry, world.desk)).run())
         await world.settle()
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -82,6 +82,22 @@ async def test_a_judge_waits_for_the_results_service_and_for_room_in_the_queue(w
     assert await _look(world) == []
     await world.desk.cancel(ALICE, waiting[-1])
     assert len(await _look(world, looks=2)) == 1
+    await world.stop()
+
+
+async def test_a_judge_is_asked_for_again_after_a_failure_that_nobody_expected(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _completed(world, _judge())
+
+    async def fails(judging: job_pb2.Judging) -> None:
+        raise TouchstoneError("Internal error. The service's log has the details.")
+
+    running = Judges(world.registry, world.desk)
+    with monkeypatch.context() as patched:
+        patched.setattr(world.results, "prepare_judging", fails)
+        assert await _look(world, judges=running) == []
+    assert len(await _look(world, judges=running)) == 1
     await world.stop()
 
 
