@@ -24,6 +24,7 @@ from services.results.calls.closing import RecordedRuns
 from services.results.comparison.compare import compare
 from services.results.comparison.rank_ranges import BoardRankRanges
 from services.results.estimates.estimate import estimate_run
+from services.results.experiments import board, runs, stored
 from services.results.export.exports import Exports
 from services.results.imports import store
 from services.results.installation import Installation
@@ -60,6 +61,20 @@ def shared(
     async def call(self: ResultsServicer, request: Request, context: Any) -> Answer:
         visible = self._visible()
         return await self._questions.once(request, visible, lambda: answer(self, request, visible), lasts)
+
+    return call
+
+
+def of_admins(
+    answer: Callable[[ResultsServicer, Request, Visibility], Coroutine[Any, Any, Answer]],
+) -> Callable[[ResultsServicer, Request, Any], Coroutine[Any, Any, Answer]]:
+    """As `shared`. Raises PermissionDeniedError for other callers."""
+    answered = shared(answer)
+
+    @wraps(answer)
+    async def call(self: ResultsServicer, request: Request, context: Any) -> Answer:
+        rpc.require_admin()
+        return await answered(self, request, context)
 
     return call
 
@@ -156,6 +171,22 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
     @shared
     async def ListSideBySide(self, request: pb.ListSideBySideRequest, visible: Visibility) -> pb.ListSideBySideResponse:
         return await self._questions.read(lambda c: self._side_by_side.rows(c, request, visible))
+
+    @of_admins
+    async def ListExperiments(
+        self, request: pb.ListExperimentsRequest, visible: Visibility
+    ) -> pb.ListExperimentsResponse:
+        return await self._questions.read(lambda c: stored.list_experiments(c, request))
+
+    @of_admins
+    async def GetExperiment(self, request: pb.GetExperimentRequest, visible: Visibility) -> pb.GetExperimentResponse:
+        return await self._questions.read_long(lambda c: board.get_experiment(c, request))
+
+    @of_admins
+    async def ListExperimentRuns(
+        self, request: pb.ListExperimentRunsRequest, visible: Visibility
+    ) -> pb.ListExperimentRunsResponse:
+        return await self._questions.read_long(lambda c: runs.list_runs(c, request))
 
     @shared
     async def EstimateRun(self, request: pb.EstimateRunRequest, visible: Visibility) -> pb.EstimateRunResponse:

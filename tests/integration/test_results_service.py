@@ -374,7 +374,7 @@ async def test_a_second_service_on_the_same_file_is_refused_with_a_sentence(
     assert "no other results service" in second.log.read_text()
 
 
-async def test_sealing_stored_items_and_stored_answers_need_an_admin(service: Service, connection: bus.Bus) -> None:
+async def test_sealing_stored_items_stored_answers_and_experiments_need_an_admin(service: Service, connection: bus.Bus) -> None:
     service.environment |= {"TOUCHSTONE_AUTH": "token", "TOUCHSTONE_SERVICE_TOKEN": "s3cret"}
     service.start()
     user = rpc.metadata("s3cret", rpc.Identity("ann", 1))  # type: ignore[arg-type]
@@ -394,6 +394,17 @@ async def test_sealing_stored_items_and_stored_answers_need_an_admin(service: Se
                 assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
             stored = await own.ListStoredItems(pb.ListStoredItemsRequest(job_id="x"), metadata=rpc.metadata("s3cret"))
             assert list(stored.tasks) == []
+        experiments = (
+            stub.ListExperiments(pb.ListExperimentsRequest(), metadata=user),
+            stub.GetExperiment(pb.GetExperimentRequest(name="tips"), metadata=user),
+            stub.ListExperimentRuns(pb.ListExperimentRunsRequest(name="tips"), metadata=user),
+        )
+        for call in experiments:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call
+            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        listed = await stub.ListExperiments(pb.ListExperimentsRequest(), metadata=rpc.metadata("s3cret"))
+        assert list(listed.experiments) == []
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.GetJob(pb.ResultsServiceGetJobRequest(job_id="x"))
         assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
@@ -485,8 +496,9 @@ async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Servi
         await answered(lambda: stub.ListEvents(pb.ListEventsRequest(), metadata=admin), lambda found: found.events)
         closed = 0
         for method in pb.DESCRIPTOR.services_by_name["ResultsService"].methods:
-            # These two are the services' own.
-            if "job_id" not in method.input_type.fields_by_name or method.name in ("ListStoredItems", "FindResponses"):
+            # Two are the services' own, and one is for admins.
+            others = ("ListStoredItems", "FindResponses", "ListExperimentRuns")
+            if "job_id" not in method.input_type.fields_by_name or method.name in others:
                 continue
             call = getattr(stub, method.name)
             rubric = Rubric(version="v1", criteria=[RubricCriterion(name="tone", lowest=1, highest=5)])

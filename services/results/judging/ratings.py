@@ -10,6 +10,7 @@ from services import json_values
 from services.errors import BadLinesError, ConflictError, InvalidRequestError
 from services.results import paging
 from services.results.runs import job_reads
+from services.results.statistics.metric_values import Ints
 from services.results.statistics.prediction_powered import labelling_order
 from services.results.storage import text_retention
 from services.results.storage.database import Connection, query
@@ -124,8 +125,12 @@ def in_order(connection: Connection, job_id: str) -> list[Place]:
         "SELECT task, item, repeat FROM items WHERE job_id = $job_id AND outcome <> $error ORDER BY ALL",
         {"job_id": job_id, "error": int(OUTCOME_INFRASTRUCTURE_ERROR)},
     ).fetchall()
-    order = labelling_order([f"{job_id} {task}/{item}/{repeat}" for task, item, repeat in places], _SEED)
-    return [places[number] for number in order.tolist()]
+    return [places[number] for number in drawn_order(job_id, places).tolist()]
+
+
+def drawn_order(job_id: str, places: Sequence[Place]) -> Ints:
+    """The order (places,) of these places of a job, as their numbers. That of any two of them depends on no others."""
+    return labelling_order([f"{job_id} {task}/{item}/{repeat}" for task, item, repeat in places], _SEED)
 
 
 def rated_by(connection: Connection, job_id: str, digest: str, rater: str) -> set[Place]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from services.errors import InvalidRequestError
-from services.results.scores import aggregation, metric_kinds, suite_score, task_counts
+from services.results.scores import aggregation, metric_kinds, suite_score, task_counts, tip_diversity
 from services.results.scores.aggregation import Measured
 from services.results.scores.ranking import NO_REFERENCE, add_offer, caution, not_ranked_reason, redrawn_reason, unread
 from services.results.scores.suite_score import metric_message
@@ -66,6 +66,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
         score_rule=suite_score.score_rule(job.plan),
         weighting=suites.of_plans(job.plan),
         fields=task_counts.read_fields(connection, job),
+        tip_diversity=tip_diversity.read(connection, job) if seal else (),
     )
     _add_unread(job, counts, result)
     if ended:

@@ -1,0 +1,172 @@
+"""The answers of an experiment's jobs and what was said of them, as arrays over (jobs, rows)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from services.results.experiments.stored import Stored
+from services.results.statistics.metric_values import Floats, Ints
+from services.results.storage.database import Connection, query
+from services.words import rubrics
+from touchstone.v1 import dataset_pb2, job_pb2
+from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
+
+Bools = npt.NDArray[np.bool_]
+_COLUMNS = ("correct", "value", "target")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """All (jobs, rows). `attempt` is the one that the answer is of; it and the others are 0 and NaN without one."""
+
+    answered: Bools
+    failed: Bools
+    attempt: Ints
+    latency_s: Floats
+    """NaN also where the answer was taken from the store."""
+    output_tokens: Floats
+    cost_usd: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Mean shares (metrics, jobs, rows) of `rubrics.names`, NaN where nobody scored; `failed` (jobs, rows) are answers
+    of which no judgement is valid."""
+
+    shares: Floats
+    failed: Bools
+
+    @property
+    def scored(self) -> Bools:
+        known: Bools = ~np.isnan(self.shares[0])
+        return known
+
+
+def asked(connection: Connection, experiment: Stored) -> Asked:
+    shape = len(experiment.jobs), experiment.rows
+    found = connection.execute(
+        query("experiments/asked"), {"jobs": [job.job_id for job in experiment.jobs]}
+    ).fetchnumpy()
+    inside = np.asarray(found["item"]) < experiment.rows
+    where = np.asarray(found["place"])[inside], np.asarray(found["item"])[inside]
+
+    def spread(name: str, empty: float) -> Floats:
+        column = np.full(shape, empty)
+        column[where] = np.ma.filled(np.ma.asarray(found[name], dtype=float), np.nan)[inside]
+        return column
+
+    outcome, reused = spread("outcome", 0), spread("reused", 0)
+    failed = outcome == OUTCOME_INFRASTRUCTURE_ERROR
+    answered = (outcome > 0) & ~failed
+    return Asked(
+        answered,
+        failed,
+        spread("attempt", 0).astype(np.int64),
+        np.where(answered & (reused == 0), spread("latency_s", np.nan), np.nan),
+        spread("output_tokens", np.nan),
+        spread("cost_usd", np.nan),
+    )
+
+
+def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[str, Said]:
+    """By judge, as "endpoint/model", in the order in which they began: the mean over a judge's judgements of an answer.
+
+    Of several jobs of one judge, the newest that scored an answer counts. Judgements of an earlier attempt's answer do
+    not count for the one that replaced it.
+    """
+    places = {job.job_id: place for place, job in enumerate(experiment.jobs)}
+    jobs = _judges(connection, list(places), rubrics.written(experiment.rubric))
+    names = rubrics.names(experiment.rubric)
+    if not jobs:
+        return {}
+    found = connection.execute(
+        query("experiments/judged").format(shares=", ".join(map(_share, names)), form=_form(names)),
+        {"jobs": [one.job_id for one in jobs]},
+    ).fetchnumpy()
+    place, item = np.asarray(found["place"]), np.asarray(found["item"])
+    columns: list[Floats] = [np.ma.filled(np.ma.asarray(found[f"share_{name}"], dtype=float), np.nan) for name in names]
+    valid = np.asarray(found["valid"]) & ~np.isnan(columns).any(axis=0)
+    by_judge: dict[str, Said] = {}
+    for number, one in enumerate(jobs):
+        said = by_judge.setdefault(one.judge, nothing(experiment))
+        judged_job = places[one.judged]
+        mine = (place == number) & (item < experiment.rows)
+        current = answers.answered[judged_job] & (answers.attempt[judged_job] <= one.attempt)
+        counts = np.bincount(item[mine & valid], minlength=experiment.rows)
+        scored = current & (counts > 0)
+        for metric, column in enumerate(columns):
+            sums = np.bincount(item[mine & valid], column[mine & valid], minlength=experiment.rows)
+            said.shares[metric, judged_job, scored] = (sums / np.maximum(counts, 1))[scored]
+        said.failed[judged_job] |= current & (np.bincount(item[mine], minlength=experiment.rows) > 0)
+    for said in by_judge.values():
+        said.failed[said.scored] = False
+    return by_judge
+
+
+def rated(connection: Connection, experiment: Stored) -> Said:
+    """By people: the mean over the raters of an answer."""
+    said = nothing(experiment)
+    found = connection.execute(
+        query("experiments/rated"),
+        {"jobs": [job.job_id for job in experiment.jobs], "rubric": rubrics.digest(experiment.rubric)},
+    ).fetchnumpy()
+    # Few scores are different ones.
+    numbers: dict[str, int] = {}
+    codes = np.array([numbers.setdefault(text, len(numbers)) for text in found["scores"]], dtype=np.int64)
+    known = np.array([[*rubrics.shares(experiment.rubric, json.loads(text)).values()] for text in numbers])
+    place, item = np.asarray(found["place"]), np.asarray(found["item"])
+    inside = item < experiment.rows
+    flat = place[inside] * experiment.rows + item[inside]
+    counts = np.bincount(flat, minlength=said.failed.size)
+    rated = counts > 0
+    for metric, shares in enumerate(said.shares.reshape(len(said.shares), -1)):
+        if numbers:
+            sums = np.bincount(flat, known[codes[inside], metric], minlength=said.failed.size)
+            shares[rated] = sums[rated] / counts[rated]
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """A job that judges: `attempt` is that of the job `judged` whose answers it has."""
+
+    job_id: str
+    judge: str
+    judged: str
+    attempt: int
+
+
+def _judges(connection: Connection, jobs: Sequence[str], rubric: str) -> list[_Judge]:
+    """By age, of judges that have this rubric."""
+    rows = connection.execute(
+        "SELECT j.job_id, j.endpoint, j.model, d.dataset FROM jobs j JOIN datasets d ON d.id = j.suite "
+        "WHERE d.judged_job IN (SELECT unnest($jobs::VARCHAR[])) ORDER BY j.created_at, j.job_id",
+        {"jobs": list(jobs)},
+    ).fetchall()
+    found = []
+    for job_id, endpoint, model, blob in rows:
+        judging: job_pb2.Judging = dataset_pb2.Dataset.FromString(blob).judging
+        if judging.rubric == rubric:
+            found.append(_Judge(job_id, f"{endpoint}/{model}", judging.job_id, judging.attempt))
+    return found
+
+
+def _share(name: str) -> str:
+    """SQL of the statistic of this name, which has only small letters, digits and _."""
+    return f"{name if name in _COLUMNS else f'told.{name}'} AS share_{name}"
+
+
+def _form(names: Sequence[str]) -> str:
+    """SQL of the form of other statistics; none would be no form."""
+    return "'" + json.dumps({name: "DOUBLE" for name in names if name not in _COLUMNS} or {"": "DOUBLE"}) + "'"
+
+
+def nothing(experiment: Stored) -> Said:
+    """No scores."""
+    shape = len(experiment.jobs), experiment.rows
+    return Said(np.full((len(rubrics.names(experiment.rubric)), *shape), np.nan), np.zeros(shape, dtype=bool))
