@@ -2,6 +2,7 @@
 
 TouchstoneError
 ├── InvalidRequestError    a field is wrong: say which and what it may be
+│   ├── InvalidFieldsError several fields are wrong: says which
 │   └── BadLinesError      lines of an uploaded file are wrong: says which
 ├── UnauthenticatedError   no valid token
 ├── PermissionDeniedError  not yours
@@ -43,6 +44,14 @@ class InvalidRequestError(TouchstoneError):
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
+
+
+class InvalidFieldsError(InvalidRequestError):
+    """Fields of the request are wrong. `problems` are (path, sentence), at least one; `field` is the first path."""
+
+    def __init__(self, message: str, problems: Sequence[tuple[str, str]]) -> None:
+        super().__init__(message, problems[0][0])
+        self.problems = problems
 
 
 @dataclass(frozen=True, slots=True)

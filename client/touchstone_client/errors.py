@@ -34,11 +34,12 @@ class RefusedError(ClientError):
 
 
 class InvalidError(RefusedError):
-    """The request is wrong. `field` is the path of the wrong field; empty when there is none or several. `lines` are
-    the first invalid lines of an uploaded file, of `lines_total`. `reasons` group all of them, the most frequent first;
-    `other_lines` have a reason that is not among them."""
+    """The request is wrong. `field` is the path of the wrong field; empty when there is none or several. `problems` are
+    the wrong fields, each with a sentence. `lines` are the first invalid lines of an uploaded file, of `lines_total`.
+    `reasons` group all of them, the most frequent first; `other_lines` have a reason that is not among them."""
 
     field = ""
+    problems: tuple[tuple[str, str], ...] = ()
     lines: tuple[dataset_pb2.BadLine, ...] = ()
     lines_total = 0
     reasons: tuple[dataset_pb2.BadLineReason, ...] = ()
@@ -121,6 +122,7 @@ def translated(error: grpc.RpcError, address: str, variable: str, settings: Sett
             wrong = error_details_pb2.BadRequest.FromString(detail.value).field_violations
             refused.lines = tuple(_bad_lines(wrong))
             refused.field = wrong[0].field if len(wrong) == 1 and not refused.lines else ""
+            refused.problems = () if refused.lines else tuple((one.field, one.description) for one in wrong)
             refused.lines_total = max(refused.lines_total, len(refused.lines))
         if isinstance(refused, InvalidError) and detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
             told = error_details_pb2.ErrorInfo.FromString(detail.value).metadata.get(_BAD_LINES, "")

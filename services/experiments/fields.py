@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-from services.errors import InvalidRequestError
+from services.errors import InvalidFieldsError
 from services.words import refusals
 from services.words.fields import number_problem
 
@@ -20,15 +20,14 @@ _LONGEST_NEAR = 64
 """Characters of a name that a similar one is looked for."""
 
 
-class DefinitionError(InvalidRequestError):
-    """The definition is wrong. `problems` are (path, sentence), at least one; the message joins the first ones."""
+class DefinitionError(InvalidFieldsError):
+    """The definition is wrong. The message joins the first problems."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         shown = [sentence for _, sentence in problems[:_MOST_PROBLEMS]]
         if len(problems) > _MOST_PROBLEMS:
             shown.append(f"{refusals.counted(len(problems) - _MOST_PROBLEMS, 'further problem')} not shown.")
-        super().__init__(" ".join(shown), problems[0][0])
-        self.problems = problems
+        super().__init__(" ".join(shown), problems)
 
 
 class Fields:

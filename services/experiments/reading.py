@@ -35,17 +35,20 @@ MOST_TEMPLATES = 256 * 1024
 MOST_SCENARIO = 60 * 1024
 """Bytes of a scenario as JSON: it becomes the metadata of rows."""
 NAMES = (
-    *("name", "models", "prompts", "scenarios", "repeats", "n_tips", "diversity", *BY_REST_NAME),
+    *("name", "models", "provider", "prompts", "scenarios", "repeats", "n_tips", "diversity", *BY_REST_NAME),
     *("max_model_b", "keep_alive", "rubric", "budget_usd", "priority"),
 )
 ALIASES = {"experiment": "name", "n_scenarios": "scenarios"}
 """Short forms: another word for the name, and the number of scenarios of the set "tips"."""
+_LISTS = ("models", "prompts")
+"""Also short: names in one text, separated by commas."""
 _MOST_FIELD_NAME = 200
 
 
 def read(value: Any, *, providers: Collection[str] | None = None, default_provider: str = "") -> Definition:
     """The definition. Absent and null fields have their defaults. `providers` are the names of the endpoints, if the
-    caller knows them; models without a provider are those of the default one. Raises DefinitionError.
+    caller knows them; models without a provider are those of the definition's `provider`, or else of the default one.
+    Raises DefinitionError.
 
     It fills every prompt with every scenario, so that no row fails later: up to seconds for the largest definitions.
     """
@@ -69,6 +72,7 @@ class _Reader(Fields):
         self._default_provider = default_provider
         self.only("", value, NAMES, ALIASES)
         self._rename()
+        self._choose_provider()
 
     def read(self) -> Definition:
         definition = Definition(
@@ -102,6 +106,25 @@ class _Reader(Fields):
                 continue
             value = self.value.pop(alias)
             self.value[name] = {"set": TIPS, "count": value} if alias == "n_scenarios" else value
+        for name in _LISTS:
+            if isinstance(value := self.value.get(name), str):
+                self.value[name] = [one.strip() for one in value.split(",") if one.strip()]
+
+    def _choose_provider(self) -> None:
+        value = self.value.get("provider", self._default_provider)
+        if value == self._default_provider:
+            return
+        if not isinstance(value, str) or not self._is_provider(value):
+            self.say("provider", self._no_provider("provider", value).removeprefix("provider: "))
+        else:
+            self._default_provider = value
+
+    def _is_provider(self, name: str) -> bool:
+        return name in self._providers if self._providers is not None else NAME.fullmatch(name) is not None
+
+    def _no_provider(self, path: str, name: Any) -> str:
+        near = suggestion(name, self._providers or ()) if isinstance(name, str) else ""
+        return f"{path}: provider {refusals.shown(name)} not found. {near}".rstrip()
 
     # -- simple fields ---------------------------------------------------------------------------------------------
 
@@ -197,9 +220,8 @@ class _Reader(Fields):
             known = f" Providers: {', '.join(sorted(self._providers))}." if self._providers else ""
             self.say(path, f"{path}, {refusals.shown(name)}, has no provider. Write provider/model.{known}")
             return None
-        if provider not in self._providers if self._providers is not None else not NAME.fullmatch(provider):
-            near = suggestion(provider, self._providers or ())
-            self.say(path, f"{path}: provider {refusals.shown(provider)} not found. {near}".rstrip())
+        if not self._is_provider(provider):
+            self.say(path, self._no_provider(path, provider))
             return None
         return Model(provider, name)
 
@@ -253,24 +275,20 @@ class _Reader(Fields):
     # -- scenarios -------------------------------------------------------------------------------------------------
 
     def _scenarios(self) -> tuple[Scenario, ...]:
-        value = self.value.get("scenarios")
-        means = f'{{"set": "{TIPS}", "count": 20}}, or a list of objects'
-        if value is None:
-            self.missing("scenarios", means)
-        elif isinstance(value, dict):
+        value = self.value.get("scenarios", {"set": TIPS})
+        if isinstance(value, dict):
             return self._of_set(value)
-        else:
-            found: dict[str, Scenario] = {}
-            for place, (path, row) in enumerate(self.entries("scenarios", MOST_SCENARIOS, means)):
-                scenario = self._scenario(path, row, place)
-                if scenario is None:
-                    continue
-                if scenario.scenario_id in found:
-                    why = f"another scenario has the id {scenario.scenario_id}. Give each its own."
-                    self.say(path, f"{path}: {why}")
-                found.setdefault(scenario.scenario_id, scenario)
-            return tuple(found.values())
-        return ()
+        means = f'{{"set": "{TIPS}", "count": 20}}, or a list of objects'
+        found: dict[str, Scenario] = {}
+        for place, (path, row) in enumerate(self.entries("scenarios", MOST_SCENARIOS, means)):
+            scenario = self._scenario(path, row, place)
+            if scenario is None:
+                continue
+            if scenario.scenario_id in found:
+                why = f"another scenario has the id {scenario.scenario_id}. Give each its own."
+                self.say(path, f"{path}: {why}")
+            found.setdefault(scenario.scenario_id, scenario)
+        return tuple(found.values())
 
     def _of_set(self, value: Mapping[str, Any]) -> tuple[Scenario, ...]:
         self.only("scenarios", value, ("set", "count"))

@@ -89,8 +89,9 @@ def use_identity(caller: Identity) -> None:
     _identity.set(caller)
 
 
-def require_admin() -> Identity:
-    caller = identity()
+def require_admin(caller: Identity | None = None) -> Identity:
+    """The given caller, or that of the RPC being served. Raises PermissionDeniedError unless it is an admin."""
+    caller = caller or identity()
     if not caller.is_admin:
         raise errors.PermissionDeniedError("Only an admin may do this.")
     return caller

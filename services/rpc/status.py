@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -27,9 +28,10 @@ _CODES: dict[type[errors.TouchstoneError], grpc.StatusCode] = {
 _NO_ROOM = "no_room"
 _NO_RETRY = ("grpc-retry-pushback-ms", "-1")
 _BAD_LINES = "bad_lines"
-_MOST_BAD_LINES = 100
-_MOST_BAD_LINES_BYTES = 4500
-"""Of the lines and their reasons. Details are a header, in base64, of which many clients accept 8 KB in all."""
+_MOST_VIOLATIONS = 100
+_MOST_VIOLATIONS_BYTES = 4500
+"""Of the lines or fields and their reasons. Details are a header, in base64, of which many clients accept 8 KB in
+all."""
 _MOST_REASONS_BYTES = 2500
 _LINE = re.compile(r"line ([0-9]{1,18})")
 _ERRORS = {code: error for error, code in _CODES.items()}
@@ -42,12 +44,13 @@ def to_status(error: errors.TouchstoneError) -> Any:
     details: list[Any] = []
     if isinstance(error, errors.BadLinesError):
         reasons = [_reasons(error)] if error.reasons else []
-        details.append(_bad_lines(error, _MOST_BAD_LINES_BYTES - sum(one.ByteSize() for one in reasons)))
+        lines = [(f"line {number}", reason) for number, reason in error.lines]
+        details.append(_violations(lines, _MOST_VIOLATIONS_BYTES - sum(one.ByteSize() for one in reasons)))
         details += reasons
         details.append(error_details_pb2.ErrorInfo(reason=_BAD_LINES, metadata={_BAD_LINES: str(error.total)}))
     elif isinstance(error, errors.InvalidRequestError):
-        violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
-        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+        fields = error.problems if isinstance(error, errors.InvalidFieldsError) else [(error.field, error.message)]
+        details.append(_violations(fields, _MOST_VIOLATIONS_BYTES))
     elif isinstance(error, errors.LimitReachedError | errors.UnavailableError):
         details.append(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=error.retry_after_s)))
         if isinstance(error, errors.NoRoomError):
@@ -79,11 +82,11 @@ def _reasons(error: errors.BadLinesError) -> dataset_pb2.BadLineReasons:
     return told
 
 
-def _bad_lines(error: errors.BadLinesError, most_bytes: int) -> Any:
-    """As many of the lines as a header may hold, at least the first one."""
+def _violations(wrong: Sequence[tuple[str, str]], most_bytes: int) -> Any:
+    """As many of the (place, reason) as a header may hold, at least the first one."""
     bad = error_details_pb2.BadRequest()
-    for number, reason in error.lines[:_MOST_BAD_LINES]:
-        bad.field_violations.add(field=f"line {number}", description=reason)
+    for place, reason in wrong[:_MOST_VIOLATIONS]:
+        bad.field_violations.add(field=place, description=reason)
         if bad.ByteSize() > most_bytes and len(bad.field_violations) > 1:
             del bad.field_violations[-1]
             break
@@ -136,7 +139,10 @@ def _invalid(message: str, status: Any) -> errors.InvalidRequestError:
         total = max(len(lines), int(info.metadata.get(_BAD_LINES, "0")))
         reasons = [errors.LineReason(one.reason, one.count, list(one.lines)) for one in told.reasons]
         return errors.BadLinesError(message, lines, total, reasons)
-    return errors.InvalidRequestError(message, bad.field_violations[0].field if bad.field_violations else "")
+    fields = [(violation.field, violation.description) for violation in bad.field_violations]
+    if len(fields) > 1:
+        return errors.InvalidFieldsError(message, fields)
+    return errors.InvalidRequestError(message, fields[0][0] if fields else "")
 
 
 def _status_of(error: grpc.aio.AioRpcError) -> Any:

@@ -25,6 +25,11 @@ from touchstone_client import (
     ("told", "kind", "more"),
     [
         (errors.InvalidRequestError("Wrong.", "spec.model"), InvalidError, {"field": "spec.model"}),
+        (
+            errors.InvalidFieldsError("Two are wrong.", [("name", "No name."), ("models[1]", "No model.")]),
+            InvalidError,
+            {"field": "", "problems": (("name", "No name."), ("models[1]", "No model."))},
+        ),
         (errors.UnauthenticatedError("Send a token."), NotAllowedError, {}),
         (errors.PermissionDeniedError("Not yours."), NotAllowedError, {}),
         (errors.NotFoundError("Gone."), NotFoundError, {}),

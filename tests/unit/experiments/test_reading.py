@@ -31,7 +31,7 @@ def problems(value: Any, **more: Any) -> list[tuple[str, str]]:
     with pytest.raises(DefinitionError) as caught:
         reading.read(value, **more)
     assert caught.value.field == caught.value.problems[0][0]
-    return caught.value.problems
+    return [*caught.value.problems]
 
 
 def test_the_documents_quick_start_is_a_definition() -> None:
@@ -61,6 +61,19 @@ def test_a_written_definition_is_read_back() -> None:
         assert (again.written(), again.digest) == (made.written(), made.digest)
 
 
+def test_names_in_one_text_and_a_provider_for_all_are_short_forms() -> None:
+    short = {"models": "qwen2.5:0.5b, cloud/gemma3:1b,", "prompts": "v1,v2-mentor", "provider": "ollama"}
+    long = {"models": ["ollama/qwen2.5:0.5b", "cloud/gemma3:1b"], "prompts": ["v1", "v2-mentor"]}
+    providers = ["cloud", "ollama"]
+    made = reading.read({"name": "e", **short}, providers=providers, default_provider="cloud")
+    assert made == reading.read({"name": "e", **long, "scenarios": {"set": "tips"}})
+    assert made.scenarios == scenarios.tips()
+    assert problems({"name": "e", **short, "provider": "olama"}, providers=providers)[0] == (
+        "provider",
+        "provider olama not found. Did you mean ollama?",
+    )
+
+
 def test_null_is_as_good_as_absent() -> None:
     assert reading.read(dict.fromkeys(reading.NAMES) | small()) == reading.read(small())
 
@@ -72,7 +85,9 @@ def test_null_is_as_good_as_absent() -> None:
         ({"name": ".."}, "name", "name must be 1 to 64 letters, digits, _, . and -, not only dots; it is ..."),
         ({"name": "x" * 65}, "name", "name must be 1 to 64 letters"),
         ({"name": 5}, "name", "name must be 1 to 64 letters"),
-        ({"models": "ollama/a"}, "models", "models must be a list: the models to ask, such as ollama/qwen2.5:0.5b."),
+        ({"models": 5}, "models", "models must be a list: the models to ask, such as ollama/qwen2.5:0.5b."),
+        ({"models": " , "}, "models", "models must hold 1 to 100 entries; it has 0."),
+        ({"provider": 5}, "provider", "provider 5 not found."),
         ({"models": []}, "models", "models must hold 1 to 100 entries; it has 0."),
         ({"models": ["ollama/a"] * 101}, "models", "models must hold 1 to 100 entries; it has 101."),
         ({"models": ["o/a", "o/b", "o/a"]}, "models[2]", "models[2] is the same model as models[0]. Leave one out."),
@@ -174,7 +189,7 @@ def test_null_is_as_good_as_absent() -> None:
         ({"budget_usd": 1}, "budget_usd", "budget_usd needs num_predict, "),
         ({"priority": "urgent"}, "priority", "urgent is not a valid priority. Use one of: "),
         ({"priority": ["high"]}, "priority", "\"['high']\" is not a valid priority."),
-        ({"budget": 5}, "budget", "budget is not known. Did you mean budget_usd? Allowed: name, models, prompts, "),
+        ({"budget": 5}, "budget", "budget is not known. Did you mean budget_usd? Allowed: name, models, "),
         ({"parameters": {}}, "parameters", "parameters is not known. Allowed: name, "),
         ({"who": "\0"}, "who", "who contains the NUL character. Remove it."),
     ],
@@ -185,7 +200,7 @@ def test_a_wrong_field_is_named_with_what_is_allowed(changes: dict[str, Any], pa
     assert wrong[1].startswith(says)
 
 
-@pytest.mark.parametrize("name", ["name", "models", "prompts", "scenarios"])
+@pytest.mark.parametrize("name", ["name", "models", "prompts"])
 def test_what_is_required_is_named_with_what_it_is(name: str) -> None:
     ((path, sentence),) = problems(small(**{name: None}))
     assert path == name

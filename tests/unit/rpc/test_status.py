@@ -1,4 +1,4 @@
-"""A disk without room, through a real server and channel."""
+"""A disk without room, through a real server and channel; wrong fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from deploy.local.ports import free_port
 from services import rpc
-from services.errors import NoRoomError, UnavailableError
+from services.errors import InvalidFieldsError, NoRoomError, TouchstoneError, UnavailableError
 from touchstone.v1 import scheduler_service_pb2 as pb
 from touchstone.v1 import scheduler_service_pb2_grpc
 
@@ -42,9 +42,22 @@ async def test_the_error_arrives_as_it_was_and_no_channel_repeats_the_call() -> 
     assert servicer.calls == 1
 
 
+def received(told: TouchstoneError) -> TouchstoneError:
+    """The error as a caller has it."""
+    status = rpc.to_status(told)
+    trailing = grpc.aio.Metadata(*status.trailing_metadata)
+    return rpc.from_rpc_error(grpc.aio.AioRpcError(status.code, grpc.aio.Metadata(), trailing, status.details))
+
+
 def test_other_unavailable_services_are_not_taken_for_a_full_disk() -> None:
-    status = rpc.to_status(UnavailableError("NATS does not answer."))
-    error = grpc.aio.AioRpcError(
-        grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(*status.trailing_metadata), status.details
-    )
-    assert type(rpc.from_rpc_error(error)) is UnavailableError
+    assert type(received(UnavailableError("NATS does not answer."))) is UnavailableError
+
+
+def test_each_wrong_field_arrives_as_far_as_a_header_has_room() -> None:
+    problems = [("name", "name is required."), ("models[0]", "There is no such model.")]
+    found = received(InvalidFieldsError("Two fields are wrong.", problems))
+    assert isinstance(found, InvalidFieldsError)
+    assert (found.message, found.field, found.problems) == ("Two fields are wrong.", "name", problems)
+    many = received(InvalidFieldsError("All are wrong.", [(f"models[{n}]", "x" * 100) for n in range(1000)]))
+    assert isinstance(many, InvalidFieldsError)
+    assert 20 < len(many.problems) < 50

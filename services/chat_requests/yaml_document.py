@@ -1,0 +1,92 @@
+"""YAML as a value, without anything that JSON does not have."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from services.chat_requests import strict_json
+from services.chat_requests.faults import RefusedError, WrongRowError, quoted
+
+MOST_BYTES = 4 * 1024 * 1024
+
+
+def _nothing() -> None:
+    """No check."""
+
+
+def parse(data: bytes, check: Callable[[], None] = _nothing) -> Any:
+    """The value. `check` is called again and again. Raises RefusedError: also for aliases, by which a few lines may
+    repeat others any number of times."""
+    if b"\0" in data:
+        raise RefusedError("The file contains NUL bytes. Remove them, and save the file as UTF-8.")
+    depth = 0
+    try:
+        text = strict_json.utf8(data)
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            check()
+            if isinstance(event, yaml.AliasEvent):
+                where = f"Line {event.start_mark.line + 1:,}" if event.start_mark else "The file"
+                raise RefusedError(f"{where} has a YAML alias, {quoted(event.anchor, 40)}. Write out its value.")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > strict_json.MOST_DEPTH:
+                raise RefusedError(
+                    f"The file nests more than {strict_json.MOST_DEPTH} lists and maps. Make it flatter."
+                )
+        return _plain(yaml.load(text, Loader=_Loader))
+    except WrongRowError as wrong:
+        raise RefusedError(wrong.reason) from wrong
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" on line {mark.line + 1:,}" if mark else ""
+        why = getattr(error, "problem", None) or "a value has no such form"
+        raise RefusedError(f"The file is not valid YAML{where}: {quoted(why, 80)[1:-1]}.") from error
+
+
+class _Loader(yaml.CSafeLoader):
+    """Reads scalars as YAML 1.2 and JavaScript do: `no` is a text and 12:30 another. Times, and numbers that begin with
+    zeros, stay texts, as they are written. Refuses a name that occurs twice in one map."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        made = super().construct_mapping(node, deep)
+        if len(set(map(str, made))) != len(node.value):
+            raise WrongRowError(
+                f"A name occurs twice in the map on line {node.start_mark.line + 1:,}. Keep one of them."
+            )
+        return made
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _kind, _form, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+    ("merge", "<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"(?:{_form})$"), _first)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON. Raises WrongRowError."""
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, datetime.date | datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        strict_json.check_text(value)
+        return value
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise WrongRowError(f"The value {quoted(value)} has no form in JSON. Write it as a text.")
