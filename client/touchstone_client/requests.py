@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from services.words.enums import (
     EXPORT_FORMATS,
@@ -35,6 +36,7 @@ COMPARE_S = 60.0
 EXPORT_S = IMPORT_S = UPLOAD_S = HUB_S = 3600.0
 SIDE_BY_SIDE_S = 60.0
 JUDGE_S = 60.0
+EXPERIMENT_S = 120.0
 CLOSE_S = 600.0
 """Deadlines of calls that may take longer than others."""
 
@@ -75,6 +77,14 @@ class ItemFilters(TypedDict, total=False):
     verdicts: Iterable[str]
 
 
+class RunFilters(TypedDict, total=False):
+    """What an experiment asked; a missing field means all. `judge_pending`: only answers without a score."""
+
+    job_id: str
+    prompt: str
+    judge_pending: bool
+
+
 class ScoredJob(NamedTuple):
     """A job with its averages over tasks, empty until it is sealed."""
 
@@ -112,6 +122,26 @@ def create_job(spec: job_pb2.JobSpec, request_id: str) -> scheduler_service_pb2.
 
 def create_jobs(specs: Iterable[job_pb2.JobSpec], request_id: str) -> scheduler_service_pb2.CreateJobsRequest:
     return scheduler_service_pb2.CreateJobsRequest(request_id=request_id or uuid.uuid4().hex, specs=specs)
+
+
+def run_experiment(
+    definition: Mapping[str, Any] | str, judges: Iterable[job_pb2.Judge], check_only: bool, request_id: str
+) -> scheduler_service_pb2.RunExperimentRequest:
+    """Raises TypeError and ValueError for a definition that has no JSON."""
+    text = definition if isinstance(definition, str) else json.dumps(definition, ensure_ascii=False, allow_nan=False)
+    return scheduler_service_pb2.RunExperimentRequest(
+        request_id=request_id or uuid.uuid4().hex, definition=text, judges=judges, check_only=check_only
+    )
+
+
+def experiment_runs(name: str, filters: RunFilters) -> results_service_pb2.ListExperimentRunsRequest:
+    return results_service_pb2.ListExperimentRunsRequest(
+        name=name,
+        job_id=filters.get("job_id", ""),
+        prompt=filters.get("prompt", ""),
+        judge_pending=filters.get("judge_pending", False),
+        page_size=500,
+    )
 
 
 def create_schedule(

@@ -93,19 +93,20 @@ def dataset_spec(
 
 
 def judge_spec(
-    *, endpoint: str, model: str, rubric: Mapping[str, Any] | str, **options: Unpack[JudgeOptions]
+    *, endpoint: str, model: str, rubric: Mapping[str, Any] | str | None = None, **options: Unpack[JudgeOptions]
 ) -> job_pb2.Judge:
-    """A model that judges answers by a rubric: an object with the names of `touchstone.v1.Rubric`, or its JSON.
+    """A model that judges answers by a rubric: an object with the names of `touchstone.v1.Rubric`, or its JSON. Judges
+    of an experiment have none: they judge by that of the experiment.
 
     Raises InvalidError for a rubric that the services would refuse and for a budget out of range.
     """
-    known = rubric_of(rubric)
+    written = "" if rubric is None else rubrics.written(rubric_of(rubric))
     budget_usd = options.get("budget_usd")
     _require_budget(budget_usd)
     return job_pb2.Judge(
         endpoint=endpoint,
         model=model,
-        rubric=rubrics.written(known),
+        rubric=written,
         sampling=options.get("sampling"),
         repeats=options.get("repeats", 0),
         budget_usd=budget_usd or 0.0,

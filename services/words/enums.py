@@ -93,6 +93,8 @@ VERDICTS = Words(
 )
 """A person's verdict on an answer. `none` removes it; in a filter, it means items without a verdict."""
 MARKS = _words(results_service_pb2.RunMark)
+EXPERIMENT_SOURCES = _words(results_service_pb2.GetExperimentRequest.Source)
+"""Whose scores rank models and prompts."""
 EXPORT_KINDS = Words(
     {
         "jobs": results_service_pb2.ExportRequest.KIND_JOBS,

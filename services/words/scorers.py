@@ -121,6 +121,7 @@ class ScoringOptions(TypedDict, total=False):
             "For `judgement`: the rubric by which the answer gives scores, as JSON.",
             "Rubric",
             12 * 1024,
+            flag="scorer_rubric",
             scorers=("judgement",),
         ),
     ]

@@ -67,8 +67,8 @@ class Backend(ABC):
             yield _events(stream)
 
     def call(self, method: str, path: str, status: int = 200, **options: Any) -> Any:
-        """The JSON of an answer with this status. Paths are below the API's base, or begin with /admin."""
-        address = path if path.startswith("/admin/") else API + path
+        """The JSON of an answer with this status. Paths are below the API's base, or begin with /admin or /api."""
+        address = path if path.startswith(("/admin/", "/api/")) else API + path
         answer = self.client.request(method, address, **options)
         assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json()

@@ -43,6 +43,9 @@ READS = {
     "/calls": "/calls",
     "/usage": "/usage",
     "/recorded-runs": "/recorded-runs",
+    "/api/bench/experiments": "/api/bench/experiments",
+    "/api/bench/runs/{experiment}": "/api/bench/runs/{experiment}",
+    "/api/bench/leaderboard/{experiment}": "/api/bench/leaderboard/{experiment}",
     "/admin/datasets": "/admin/datasets",
     "/admin/datasets/{dataset}": "/admin/datasets/{dataset_id}",
     "/admin/datasets/{dataset}/rows": "/admin/datasets/{dataset_id}/rows",
@@ -55,12 +58,15 @@ READS = {
 NO_BODY = {"/results/{job_id}/events", "/results/{job_id}/export", "/export", "/compare", "/openapi.json"}
 """Streams, files and the document itself."""
 MAPS = (
+    "criteria",
     "data",
+    "judged",
     "labels",
     "metadata",
     "metrics",
     "parameters",
     "performance_data",
+    "rated",
     "statistics",
     "task_scores",
     "values",

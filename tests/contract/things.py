@@ -30,7 +30,8 @@ _projects = itertools.count(1001)
 @dataclass(frozen=True)
 class Things:
     """Ids. `done` and `other` are completed jobs on demo, `live` runs, `run` is completed over `dataset` with the job
-    `run_job`; nothing uses `unused`. All jobs are in `project`."""
+    `run_job`; nothing uses `unused`. All of these jobs are in
+    `project`. `experiment` has one job, over two rows."""
 
     project: int
     done: str
@@ -40,6 +41,7 @@ class Things:
     run_job: str
     dataset: str
     unused: str
+    experiment: str
 
     def put_into(self, value: Any) -> Any:
         """A path or body with the ids in place of their names in braces."""
@@ -88,4 +90,8 @@ def made(backend: Backend) -> Things:
     body = {"model_id": "echo@baselines", "dataset_id": dataset, "project_id": project}
     started = backend.call("POST", "/admin/benchmarks/run", json=body)
     backend.finish(started["job_id"])
-    return Things(project, done, other, live, started["benchmark_id"], started["job_id"], dataset, unused)
+    experiment = f"tips-{project}"
+    fields = {"provider": "baselines", "models": "echo", "prompts": "v1", "n_scenarios": 2}
+    asked = backend.call("POST", "/api/bench/run", json={"name": experiment, **fields})
+    backend.finish(asked["jobs"][0]["job_id"])
+    return Things(project, done, other, live, started["benchmark_id"], started["job_id"], dataset, unused, experiment)

@@ -170,6 +170,7 @@ def list_(world: World, request: dataset_service_pb2.ListDatasetsRequest) -> dat
     found = [
         one
         for one in reversed(world.datasets.values())
+        if not (one.HasField("judging") or one.HasField("experiment"))
         if request.owner in ("", one.owner)
         and request.project_id in (0, one.project_id)
         and request.query.lower() in one.name.lower()

@@ -25,6 +25,7 @@ from tests.gateway import (
     fake_comparison,
     fake_data,
     fake_datasets,
+    fake_experiments,
     fake_figures,
     fake_items,
     fake_owned,
@@ -45,7 +46,7 @@ from touchstone.v1 import (
 PENDING_PER_OWNER, SLOTS = 10, 3
 
 
-class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
+class Scheduler(fake_experiments.Runs, scheduler_service_pb2_grpc.SchedulerServiceServicer):
     """The scheduler's promises over the world."""
 
     def __init__(self, world: World) -> None:
@@ -185,7 +186,7 @@ class Scheduler(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return fake_owned.redeliver(self.world, request.delivery_id)
 
 
-class Results(results_service_pb2_grpc.ResultsServiceServicer):
+class Results(fake_experiments.Boards, results_service_pb2_grpc.ResultsServiceServicer):
     """The results service's promises over the world."""
 
     def __init__(self, world: World) -> None:

@@ -14,13 +14,14 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from services.gateway.api import routes as api
-from services.gateway.api.declare.endpoint import ADMIN, BASE, OPENAI, Endpoint
+from services.gateway.api.declare.endpoint import ADMIN, BASE, BENCH, OPENAI, Endpoint
 from services.gateway.fields import query
 from tests import api_tables
 
 RENEW = "Renew the tables: make docs"
 PAGE = api_tables.GUIDE.read_text()
-VARIABLES = {"API": BASE, "ADMIN": ADMIN, "OPENAI": OPENAI} | dict(re.findall(r"(?m)^([A-Z]+)=([\w-]+)$", PAGE))
+ROOTS = {"API": BASE, "ADMIN": ADMIN, "BENCH": BENCH, "OPENAI": OPENAI}
+VARIABLES = ROOTS | dict(re.findall(r"(?m)^([A-Z]+)=([\w-]+)$", PAGE))
 
 
 class Example(NamedTuple):
@@ -50,7 +51,7 @@ def examples() -> list[Example]:
 def example(line: str) -> Example:
     words = shlex.split(re.sub(r"\$([A-Z]+)", lambda found: VARIABLES[found[1]], line))
     options = {word: value for word, value in pairwise(words) if word.startswith("-")}
-    address = urlsplit(next(word for word in words if word.startswith((BASE, ADMIN, OPENAI))))
+    address = urlsplit(next(word for word in words if word.startswith((*ROOTS.values(),))))
     method = options.get("-X") or ("POST" if options.keys() & {"--json", "-F"} else "GET")
     return Example(method, address.path, QueryParams(address.query), options.get("--json", "").encode())
 

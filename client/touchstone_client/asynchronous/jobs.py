@@ -10,7 +10,7 @@ from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, schedul
 from touchstone_client import requests
 from touchstone_client.asynchronous.calls import Calls
 from touchstone_client.errors import ClientError, NotFoundError
-from touchstone_client.requests import CLOSE_S, IMPORT_S, JUDGE_S, JobFilters, ScoredJob
+from touchstone_client.requests import CLOSE_S, EXPERIMENT_S, IMPORT_S, JUDGE_S, JobFilters, ScoredJob
 from touchstone_client.specs import JudgeOptions, judge_spec, judging_spec, rerun_spec, rescore_spec
 from touchstone_client.watching import Watch
 
@@ -173,6 +173,23 @@ class Jobs(Calls):
         request = requests.create_job(judging_spec(job_id, judge, priority), request_id)
         answer = await self._ask(request, scheduler_service_pb2.CreateJobResponse, JUDGE_S)
         return answer.job
+
+    async def run_experiment(
+        self,
+        definition: Mapping[str, Any] | str,
+        *,
+        judges: Iterable[job_pb2.Judge] = (),
+        check_only: bool = False,
+        request_id: str = "",
+    ) -> scheduler_service_pb2.RunExperimentResponse:
+        """Starts or continues an experiment: one job per model that has none, and what failed and cancelled jobs
+        lack. `definition` is an object as docs/experiments.md describes it, or its JSON. `judges` are as of
+        `judge_spec`, without a rubric, and judge by that of the experiment. With `check_only` nothing is started.
+
+        For admins. InvalidError names each wrong field; StateError if an experiment of that name has other rows.
+        """
+        request = requests.run_experiment(definition, judges, check_only, request_id)
+        return await self._ask(request, scheduler_service_pb2.RunExperimentResponse, EXPERIMENT_S)
 
     async def logs(self, job_id: str, level: str = "") -> AsyncIterator[scheduler_service_pb2.LogLine]:
         """What the services logged about a job, oldest first; `level` is "warning" or "error" for less."""

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
 
-from services.words.enums import MARKS, MODES, WEIGHTINGS
+from services.words.enums import EXPERIMENT_SOURCES, MARKS, MODES, WEIGHTINGS
 from touchstone.v1 import call_pb2, comparison_pb2, metric_pb2, results_service_pb2
 from touchstone_client import requests, specs
 from touchstone_client.asynchronous.calls import Calls
 from touchstone_client.files import unfinished
-from touchstone_client.requests import Comparison, Export, ItemFilters
+from touchstone_client.requests import Comparison, Export, ItemFilters, RunFilters
 
 
 class Results(Calls):
@@ -189,6 +189,32 @@ class Results(Calls):
             weighting=WEIGHTINGS[weighting] if weighting else None,
         )
         return await self._ask(request, results_service_pb2.GetLeaderboardResponse)
+
+    async def experiments(self) -> AsyncIterator[results_service_pb2.Experiment]:
+        """Experiments, newest first; for admins."""
+        request = results_service_pb2.ListExperimentsRequest(page_size=100)
+        async for page in self._pages(request, results_service_pb2.ListExperimentsResponse):
+            for found in page.experiments:
+                yield found
+
+    async def experiment(
+        self, name: str, source: str = "", judge: str = ""
+    ) -> results_service_pb2.GetExperimentResponse:
+        """Models and prompts of an experiment ranked by the scores of `source`, a word of
+        `services.words.enums.EXPERIMENT_SOURCES`; `judge` is "endpoint/model". For admins."""
+        request = results_service_pb2.GetExperimentRequest(
+            name=name, source=EXPERIMENT_SOURCES[source] if source else None, judge=judge
+        )
+        return await self._ask(request, results_service_pb2.GetExperimentResponse)
+
+    async def experiment_runs(
+        self, name: str, **filters: Unpack[RunFilters]
+    ) -> AsyncIterator[results_service_pb2.ExperimentRun]:
+        """What an experiment asked and what was answered, model by model; for admins."""
+        request = requests.experiment_runs(name, filters)
+        async for page in self._pages(request, results_service_pb2.ListExperimentRunsResponse):
+            for found in page.runs:
+                yield found
 
     async def overview(
         self, suite: str = "", days: int = 0, metric: str = "", project_id: int = 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from services import __version__
-from touchstone_client.command import gate
+from touchstone_client.command import bench, gate
 from touchstone_client.command.arguments import completion
 from touchstone_client.command.arguments.declaring import Parser, of_system
 from touchstone_client.command.arguments.flags import refusal
@@ -60,8 +60,8 @@ exit codes:
 """
 _VERBS = (
     run, estimate, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control, rescore, rerun,
-    judge, judges, dataset, import_logs, recorded_runs, export, gate, installation, configurations, schedules, webhooks,
-    logs, completion,
+    judge, judges, bench, dataset, import_logs, recorded_runs, export, gate, installation, configurations, schedules,
+    webhooks, logs, completion,
 )  # fmt: skip
 
 

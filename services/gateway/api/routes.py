@@ -20,6 +20,8 @@ from services.gateway.api.datasets.listing import DATASET_ROWS, DATASETS, DELETE
 from services.gateway.api.datasets.upload import HUB, PREVIEW, UPLOAD
 from services.gateway.api.declare import openapi
 from services.gateway.api.declare.endpoint import ADMIN, BASE, Endpoint, Resource
+from services.gateway.api.experiments.figures import EXPERIMENT_BOARD, EXPERIMENT_RUNS
+from services.gateway.api.experiments.run import LIST_EXPERIMENTS, RUN_EXPERIMENT
 from services.gateway.api.items.annotation import ANNOTATE
 from services.gateway.api.items.listing import ITEM_DETAIL, ITEMS
 from services.gateway.api.items.ratings import LIST_RATINGS, RATE, UNRATED_ANSWERS
@@ -117,6 +119,10 @@ _LISTED: tuple[Endpoint, ...] = (
     RETRY_BENCHMARK,
     PILOT,
     ESTIMATE,
+    RUN_EXPERIMENT,
+    LIST_EXPERIMENTS,
+    EXPERIMENT_RUNS,
+    EXPERIMENT_BOARD,
 )
 ALL = (*_LISTED, openapi.endpoint(_LISTED, OPENAI))
 """Every endpoint of the REST API, in the document's order."""

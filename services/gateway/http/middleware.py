@@ -34,8 +34,9 @@ MAX_BODY_BYTES = 1024 * 1024
 MAX_BODY_S = 60.0
 _LEAST_BYTES, _LEVEL = 1024, 6
 _NOT_TEXTS = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/vnd.apache.parquet")
-_LARGER = {CHAT_CALL: MOST_CALL_BYTES, RESPONSE_CALL: MOST_CALL_BYTES}
-"""Bodies that may hold images."""
+EXPERIMENT_RUN, MOST_DEFINITION_BYTES = "/api/bench/run", 3_000_000
+_LARGER = {CHAT_CALL: MOST_CALL_BYTES, RESPONSE_CALL: MOST_CALL_BYTES, EXPERIMENT_RUN: MOST_DEFINITION_BYTES}
+"""Bodies that may hold images, or scenarios and templates."""
 
 _HEADERS = {
     "Content-Security-Policy": (

@@ -1,10 +1,13 @@
-"""Errors as HTTP: one table from gRPC codes, one body shape, for API and pages."""
+"""Errors as HTTP: one table from gRPC codes, one body shape, for API and pages. JSON and CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import logging
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import grpc
@@ -36,6 +39,7 @@ HTTP_STATUS: dict[grpc.StatusCode, int] = {
     grpc.StatusCode.DATA_LOSS: 500,
     grpc.StatusCode.UNAUTHENTICATED: 401,
 }
+CSV = "text/csv; charset=utf-8; header=present"
 INTERNAL = "internal error; the gateway's log has the details."
 
 
@@ -126,3 +130,17 @@ def json_error(error: Exception) -> JSONResponse:
         ]
         body["other_lines"] = error.other_lines
     return JSONResponse(body, status, headers_of(error))
+
+
+def csv_of(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows with the same names as CSV with a head; an empty cell for None."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(rows[0] if rows else ())
+    writer.writerows([["" if cell is None else csv_cell(cell) for cell in row.values()] for row in rows])
+    return out.getvalue()
+
+
+def csv_cell(cell: object) -> object:
+    """A text that a spreadsheet would run as a formula is marked as a text."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -24,6 +24,7 @@ from touchstone_client.command.gate import exits as gate_exits
 
 DOCS = Path(__file__).parents[3] / "docs"
 GRPC, CLI = (DOCS / "grpc.md").read_text(), (DOCS / "cli.md").read_text()
+EXPERIMENTS = (DOCS / "experiments.md").read_text()
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -38,7 +39,7 @@ def commands(text: str, first: str) -> list[list[str]]:
     return [words[: words.index(">")] if ">" in words else words for words in bare if words[:1] == [first]]
 
 
-@pytest.mark.parametrize("words", commands(CLI, "touchstone") + commands(GRPC, "touchstone"), ids=" ".join)
+@pytest.mark.parametrize("words", commands(CLI + GRPC + EXPERIMENTS, "touchstone"), ids=" ".join)
 def test_every_command_shown_is_accepted(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "prompt.txt").write_text("{{question}}")
     monkeypatch.chdir(tmp_path)
@@ -88,6 +89,9 @@ def answering(fakes: Fakes) -> Fakes:
         ),
         "ListSideBySide": results.ListSideBySideResponse(rows=[results.SideBySideRow(custom_id="a")]),
         "AnnotateItem": results.AnnotateItemResponse(),
+        "RunExperiment": scheduler.RunExperimentResponse(experiment="tip-bench", jobs=[job()]),
+        "GetExperiment": results.GetExperimentResponse(rows=[results.ExperimentRow(model="m", prompt="v1")]),
+        "ListExperimentRuns": results.ListExperimentRunsResponse(runs=[results.ExperimentRun(candidates=["Go."])]),
         "ListJudges": results.ListJudgesResponse(
             judges=[results.JudgeRun(job=job(), judgements=[results.Judgement(number=1, scores="{}")])]
         ),
@@ -95,7 +99,9 @@ def answering(fakes: Fakes) -> Fakes:
     return fakes
 
 
-@pytest.mark.parametrize(("number", "last"), [(0, "Export"), (1, "CancelJob"), (2, "Export"), (3, "ListJudges")])
+@pytest.mark.parametrize(
+    ("number", "last"), [*enumerate(["Export", "CancelJob", "Export", "ListJudges", "ListExperimentRuns"])]
+)
 def test_the_python_shown_runs(
     answering: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, last: str
 ) -> None:

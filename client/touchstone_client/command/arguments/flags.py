@@ -27,6 +27,7 @@ _FLAGS = {
     "only_job_id": "--only",
     **{name: field.flags[0] for name, field in (ALL | OPTIONS).items()},
     **{name: one.flags[0] for one in PARAMETERS.values() for name in (one.name, one.rest)},
+    "judging.rubric": "--rubric",
     # The model's seed has the same name.
     **{f"{place}.seed": ALL["seed"].flags[0] for place in ("suite", "dataset")},
     # Parts of a job that several arguments give.

@@ -19,12 +19,16 @@ RUBRIC = "a JSON file that says what is judged; - for standard input"
 
 def add_judge(parser: argparse.ArgumentParser) -> None:
     """A judge of the answers that a new job will have."""
-    add = parser.add_argument
     words = "a model, or model@endpoint, that judges the answers once the job is completed; needs --judge-rubric"
-    add("--judge-model", default="", metavar="MODEL", help=words)
+    add_judge_model(parser, words)
+    of_files(parser.add_argument("--judge-rubric", default="", metavar="FILE", help=RUBRIC))
+
+
+def add_judge_model(parser: argparse.ArgumentParser, words: str) -> None:
+    """The judge without its rubric; `words` are the help."""
+    parser.add_argument("--judge-model", default="", metavar="MODEL", help=words)
     words = "the judge's endpoint; not needed where only one has the model"
-    add("--judge-endpoint", "--judge-provider", default="", metavar="ENDPOINT", help=words)
-    of_files(add("--judge-rubric", default="", metavar="FILE", help=RUBRIC))
+    parser.add_argument("--judge-endpoint", "--judge-provider", default="", metavar="ENDPOINT", help=words)
 
 
 def check_judge(options: argparse.Namespace) -> None:

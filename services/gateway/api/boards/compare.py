@@ -16,7 +16,7 @@ from services.gateway.api.declare.endpoint import JSON, Call, Endpoint
 from services.gateway.fields.checks import Field, integer, list_of, number, one_of, record, text
 from services.gateway.fields.query import Parameter
 from services.gateway.fields.schema import about, shape
-from services.gateway.http.responses import JSONResponse
+from services.gateway.http.responses import CSV, JSONResponse, csv_cell
 from services.gateway.reads import jobs
 from services.words.enums import MODES, WEIGHTINGS
 from services.words.fields import INT64_MAX
@@ -24,8 +24,6 @@ from touchstone.v1 import comparison_pb2
 
 TIMEOUT_S = 60.0
 DEFAULT_SUITE = "glue"
-_CSV = "text/csv; charset=utf-8; header=present"
-_STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _JOB = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 _BODY = record(
@@ -91,13 +89,8 @@ async def compare_jobs(call: Call) -> Response:
     written = io.StringIO()
     lines = csv.writer(written, lineterminator="\r\n")
     lines.writerow(comparison.CSV_COLUMNS)
-    lines.writerows([_cell(value) for value in row] for row in comparison.rows(found))
-    return Response(written.getvalue(), media_type=_CSV, headers=headers)
-
-
-def _cell(value: Any) -> Any:
-    """A text that a spreadsheet would run as a formula is marked as a text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_STARTS_FORMULA) else value
+    lines.writerows([csv_cell(value) for value in row] for row in comparison.rows(found))
+    return Response(written.getvalue(), media_type=CSV, headers=headers)
 
 
 def _subject(name: str) -> str:

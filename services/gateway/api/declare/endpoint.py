@@ -25,6 +25,8 @@ Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 BASE = "/api/v1/benchmarking"
+BENCH = "/api/bench"
+"""The root of experiments."""
 ADMIN = "/admin"
 """The root of datasets and the runs over them."""
 OPENAI = "/v1"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.gateway.api.answers import members
-from services.gateway.api.answers.metrics import METRIC, metric_body
+from services.gateway.api.answers.metrics import FIGURE, METRIC, figure_of, metric_body
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.api.jobs.reuse import priority
 from services.gateway.api.jobs.run import CONFIG, QUEUEING, judge_of, queue, queueing
@@ -47,25 +47,17 @@ _JUDGEMENT: Schema = shape(
     },
     name="Judgement",
 )
-_INTERVAL: Schema = shape(
-    {
-        "value": about(NUMBER, "The figure."),
-        "ci95": about(pair(NUMBER), "Its 95 % interval."),
-        "n": about(COUNT, "The answers behind it."),
-    },
-    name="Figure",
-)
 _AGREED: dict[str, Schema] = {
-    "accuracy": about(null(_INTERVAL), "The share of equal scores, of several raters the one that most give."),
-    "kappa": about(null(_INTERVAL), "Cohen's kappa: quadratically weighted for a scale."),
-    "bias": about(null(_INTERVAL), "The mean of the judge's scores minus people's, as shares of the scale."),
-    "alpha": about(null(_INTERVAL), "Krippendorff's alpha of the people among themselves: ordinal for a scale."),
+    "accuracy": about(null(FIGURE), "The share of equal scores, of several raters the one that most give."),
+    "kappa": about(null(FIGURE), "Cohen's kappa: quadratically weighted for a scale."),
+    "bias": about(null(FIGURE), "The mean of the judge's scores minus people's, as shares of the scale."),
+    "alpha": about(null(FIGURE), "Krippendorff's alpha of the people among themselves: ordinal for a scale."),
     "combined": about(
-        null(_INTERVAL),
+        null(FIGURE),
         "People's mean over all answers, from their ratings and all of the judge's scores. A wrong judge does not move "
         "it. null while fewer than 2 answers were rated in the order of `unrated`.",
     ),
-    "people": about(null(_INTERVAL), "The same from the ratings alone."),
+    "people": about(null(FIGURE), "The same from the ratings alone."),
 }
 _AGREEMENT: Schema = shape(
     {
@@ -168,12 +160,8 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
 
 
 def _agreement(found: results_service_pb2.JudgeAgreement) -> dict[str, Any]:
-    figures = {name: _figure(getattr(found, name)) if found.HasField(name) else None for name in _AGREED}
+    figures = {name: figure_of(found, name) for name in _AGREED}
     return {"answers": found.answers, **figures, "ratings_to_halve": found.ratings_to_halve}
-
-
-def _figure(interval: results_service_pb2.Interval) -> dict[str, Any]:
-    return {"value": interval.value, "ci95": [interval.low, interval.high], "n": interval.n}
 
 
 def _criteria(run: results_service_pb2.JudgeRun) -> list[tuple[str, dict[str, Any]]]:

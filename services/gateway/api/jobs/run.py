@@ -119,14 +119,15 @@ def judges_in(body: Mapping[str, Any]) -> Iterable[tuple[int, Mapping[str, Any]]
 
 
 async def judge_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb2.Judge:
-    """A judge from its checked members. Raises InvalidRequestError for an unknown provider, and FieldErrors."""
+    """A judge from its checked members; those of experiments have no rubric. Raises InvalidRequestError for an unknown
+    provider, and FieldErrors."""
     config = body["config"]
-    endpoint = await call.ctx.catalogue.endpoint(config["provider"])
+    endpoint = await call.ctx.catalogue.endpoint(config["provider"], f"{path}config.provider")
     return job_pb2.Judge(
         endpoint=endpoint.endpoint,
         model=config["model"].strip(),
         sampling=_sampling_of(config, path),
-        rubric=rubrics.written(rubric_of(body["rubric"])),
+        rubric=rubrics.written(rubric_of(body["rubric"])) if "rubric" in body else "",
         repeats=body.get("repeats") or 0,
         budget_usd=body.get("budget_usd") or 0,
     )

@@ -14,11 +14,11 @@ from starlette.responses import Response
 
 from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
+from services.gateway.http.responses import CSV, csv_of
 from services.gateway.pages.boards.table import (
     SPARK_RUNS,
     Sparks,
     columns,
-    csv_of,
     distinctions,
     end_of_top,
     exported,
@@ -155,7 +155,7 @@ async def export(request: Request) -> Response:
         for e in (*shown["ranked"], *shown["floors"], *shown["unranked"])
     ]
     headers = {"Content-Disposition": 'attachment; filename="touchstone-leaderboard.csv"'}
-    return Response(csv_of(rows), media_type="text/csv; charset=utf-8; header=present", headers=headers)
+    return Response(csv_of(rows), media_type=CSV, headers=headers)
 
 
 async def _trends(

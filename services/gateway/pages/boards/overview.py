@@ -17,9 +17,8 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
-from services.gateway.http.responses import JSONResponse
+from services.gateway.http.responses import CSV, JSONResponse, csv_of
 from services.gateway.pages.boards.leaderboard import Offer, dataset_name, metrics_of
-from services.gateway.pages.boards.table import csv_of
 from services.gateway.pages.display import formatting, palette
 from services.gateway.pages.display.trend_chart import Line, Point, trend_chart
 from services.gateway.pages.jobs.history import JobRow, job_rows
@@ -142,7 +141,7 @@ async def export(request: Request) -> Response:
             headers={"Content-Disposition": 'attachment; filename="touchstone-overview.json"'},
         )
     headers = {"Content-Disposition": 'attachment; filename="touchstone-overview.csv"'}
-    return Response(csv_of(rows), media_type="text/csv; charset=utf-8; header=present", headers=headers)
+    return Response(csv_of(rows), media_type=CSV, headers=headers)
 
 
 def exported(row: JobRow) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -287,17 +285,3 @@ def exported(entry: metric_pb2.LeaderboardEntry, suite: str, metric: str, tasks:
         "reason": entry.not_ranked_reason or None,
         **{f"{one.task} {one.metric}": one.value(entry.job_id) for one in tasks},
     }
-
-
-def csv_of(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows with the same names as CSV with a head; an empty cell for None. A text that a spreadsheet would take for a
-    formula gets an apostrophe."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(rows[0] if rows else ())
-    writer.writerows([["" if cell is None else _cell(cell) for cell in row.values()] for row in rows])
-    return out.getvalue()
-
-
-def _cell(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t")) else cell

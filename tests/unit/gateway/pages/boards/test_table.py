@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.pages.boards.table import Sparks, columns, csv_of, end_of_top, place_words
+from services.gateway.http.responses import csv_of
+from services.gateway.pages.boards.table import Sparks, columns, end_of_top, place_words
 from tests.gateway import fake_data
 from touchstone.v1 import metric_pb2, results_service_pb2, suite_pb2
 

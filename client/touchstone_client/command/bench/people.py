@@ -1,0 +1,241 @@
+"""`touchstone bench export` and `apply`: answers for people to score, in a file that does not say who wrote them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from services.words import rubrics
+from services.words.jobs import is_finished
+from services.words.refusals import counted
+from touchstone.v1 import results_service_pb2
+from touchstone.v1.rubric_pb2 import Rubric
+from touchstone_client.client import Client
+from touchstone_client.command.arguments.declaring import json_object, leaf, of_files
+from touchstone_client.command.bench.board import add_experiment
+from touchstone_client.command.exits import DONE, REFUSED
+from touchstone_client.errors import InvalidError
+from touchstone_client.files import unfinished
+
+_MOST_BYTES = 512 * 1024 * 1024
+_AT_ONCE = 1_000
+"""Ratings in a request."""
+_NOTE = 2_000
+"""Characters of a note."""
+_MOST_SAID = 100
+"""Wrong scores that are named."""
+_ID_DIGITS = 16
+Rating = results_service_pb2.Rating
+
+
+def add(verbs: Any) -> None:
+    words = "write the answers that you have not rated to a file"
+    more = (
+        "Writes the answers of an experiment that you have not rated to a JSON file, in random order, without the "
+        "names of models and prompts. Fill in the scores, then run `bench apply`. For admins."
+    )
+    parser = leaf(verbs, "export", words, _export, more)
+    add_experiment(parser)
+    of_files(parser.add_argument("--export", required=True, metavar="FILE", help="the file to write; - for stdout"))
+    parser.add_argument("--overwrite", action="store_true", help="replace a file, and the scores in it")
+    words = "store the scores of an exported file"
+    more = "Stores the scores that you filled in: all of them, or none if one is wrong. Once more changes nothing."
+    parser = leaf(verbs, "apply", words, _apply, more)
+    add_experiment(parser)
+    of_files(parser.add_argument("--apply", required=True, metavar="FILE", help="the file; - for standard input"))
+
+
+def cell_id(job_id: str, task: str, item: int, repeat: int) -> str:
+    """Of an answer, in files. It does not say which model wrote it."""
+    return sha256(f"{job_id} {task}/{item}/{repeat}".encode()).hexdigest()[:_ID_DIGITS]
+
+
+# -- export --------------------------------------------------------------------------------------------------------
+
+
+def _export(options: argparse.Namespace) -> int:
+    path = Path(options.export)
+    if options.export != "-" and path.exists() and not options.overwrite:
+        raise InvalidError.of(
+            f"{path} exists and may hold scores. Apply it first, choose another file, or use --overwrite."
+        )
+    with Client() as client:
+        experiment = client.experiment(options.experiment).experiment
+        rubric = rubrics.written(experiment.rubric)
+        by_job = []
+        for job in experiment.jobs:
+            answers = client.unrated(job.job_id, rubric, page_size=500)
+            by_job.append([_cell(job.job_id, answer, experiment.rubric) for answer in answers])
+    cells = _mixed(by_job, experiment.name)
+    document = {"experiment": experiment.name, "rubric": json.loads(rubric), "cells": cells}
+    text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    if options.export == "-":
+        print(text, end="")
+    else:
+        with unfinished(path) as file:
+            file.write(text.encode())
+    live = sum(not is_finished(job) for job in experiment.jobs)
+    later = f" Not finished: {counted(live, 'job')}. Export again later." if live else ""
+    print(f"touchstone: {counted(len(cells), 'answer')} to rate.{later}", file=sys.stderr)
+    return DONE
+
+
+def _cell(job_id: str, answer: results_service_pb2.AnswerToRate, rubric: Rubric) -> dict[str, Any]:
+    reference = {"reference": answer.reference} if answer.reference else {}
+    return {
+        "id": cell_id(job_id, answer.task, answer.item, answer.repeat),
+        "prompt": answer.prompt,
+        **reference,
+        "answer": answer.answer,
+        "scores": {criterion.name: None for criterion in rubric.criteria},
+        "note": "",
+    }
+
+
+def _mixed(by_job: list[list[dict[str, Any]]], seed: str) -> list[dict[str, Any]]:
+    """The jobs' cells in random order. Those of one job stay in theirs, in which their first ones are a random sample
+    of it, whenever the rater stops."""
+    order = [place for place, cells in enumerate(by_job) for _ in cells]
+    Random(seed).shuffle(order)
+    waiting = [iter(cells) for cells in by_job]
+    return [next(waiting[place]) for place in order]
+
+
+# -- apply ---------------------------------------------------------------------------------------------------------
+
+
+def _apply(options: argparse.Namespace) -> int:
+    place, cells, document = _file(options.apply)
+    with Client() as client:
+        experiment = client.experiment(options.experiment).experiment
+        _require_same(place, document, experiment)
+        answers = {
+            cell_id(run.job_id, run.task, run.item, run.repeat): run for run in client.experiment_runs(experiment.name)
+        }
+        said: dict[str, list[Rating]] = {}
+        wrong: list[str] = []
+        ids: set[str] = set()
+        pending = notes = 0
+        for number, cell in enumerate(cells, start=1):
+            called, answer, faults = _named(cell, number, answers)
+            if called in ids:
+                faults.append("occurs twice in the file")
+            ids.add(called)
+            scores, more = _scores(cell, experiment.rubric)
+            faults += more
+            wrong += [f"Cell {called} {fault}." for fault in faults]
+            if answer is None or faults:
+                continue
+            if not scores:
+                pending += 1
+                notes += bool(cell.get("note"))
+                continue
+            rating = Rating(task=answer.task, item=answer.item, repeat=answer.repeat, note=cell.get("note") or "")
+            rating.scores = json.dumps(scores, ensure_ascii=False)
+            said.setdefault(answer.job_id, []).append(rating)
+        if wrong:
+            return _refused(wrong)
+        stored = unchanged = 0
+        rubric = rubrics.written(experiment.rubric)
+        for job_id, ratings in said.items():
+            for first in range(0, len(ratings), _AT_ONCE):
+                done = client.rate(job_id, rubric, ratings[first : first + _AT_ONCE])
+                stored, unchanged = stored + done.stored, unchanged + done.unchanged
+    print(f"{counted(stored, 'score')} stored, {unchanged:,} as before, {pending:,} pending.")
+    if notes:
+        print(f"touchstone: {counted(notes, 'note')} without scores not stored.", file=sys.stderr)
+    return DONE
+
+
+def _refused(wrong: list[str]) -> int:
+    for sentence in wrong[:_MOST_SAID]:
+        print(f"touchstone: {sentence}", file=sys.stderr)
+    if len(wrong) > _MOST_SAID:
+        print(f"touchstone: {counted(len(wrong) - _MOST_SAID, 'further fault')} not shown.", file=sys.stderr)
+    print("touchstone: nothing was stored.", file=sys.stderr)
+    return REFUSED
+
+
+def _file(file: str) -> tuple[str, list[Any], Mapping[str, Any]]:
+    """How the file is called, its cells, and all that it holds. Raises InvalidError, and OSError."""
+    place = "standard input" if file == "-" else file
+    if file == "-":
+        data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    else:
+        with Path(file).open("rb") as opened:
+            data = opened.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InvalidError.of(f"{place} has more than {_MOST_BYTES:,} bytes.")
+    try:
+        value = json_object(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InvalidError.of(f"{place} is not UTF-8 text.") from error
+    except argparse.ArgumentTypeError as error:
+        raise InvalidError.of(f"{place}: {error}.") from error
+    cells = value.get("cells")
+    if not isinstance(cells, list):
+        raise InvalidError.of(f"{place} is not a file that `touchstone bench export` wrote: it has no cells.")
+    return place, cells, value
+
+
+def _require_same(place: str, document: Mapping[str, Any], experiment: results_service_pb2.Experiment) -> None:
+    """Raises InvalidError for the file of another experiment, or of another rubric."""
+    if document.get("experiment") != experiment.name:
+        other = str(document.get("experiment"))[:64]
+        raise InvalidError.of(f"{place} belongs to experiment {other!r}, not to {experiment.name}.")
+    try:
+        digest = rubrics.digest(rubrics.of_value(document["rubric"]))
+    except (KeyError, TypeError, ValueError):
+        digest = ""
+    if digest != rubrics.digest(experiment.rubric):
+        raise InvalidError.of(
+            f"{place} has another rubric than {experiment.name}. Scores hold under the rubric that they were given "
+            "under. Export again."
+        )
+
+
+def _named(
+    cell: Any, number: int, answers: Mapping[str, results_service_pb2.ExperimentRun]
+) -> tuple[str, results_service_pb2.ExperimentRun | None, list[str]]:
+    """What the cell is called, its answer, and what is wrong with these."""
+    if not isinstance(cell, dict) or not isinstance(cell.get("id"), str):
+        return f"number {number:,}", None, ["has no id"]
+    called = cell["id"][: 2 * _ID_DIGITS]
+    answer = answers.get(cell["id"])
+    return called, answer, [] if answer is not None else ["is not an answer of this experiment"]
+
+
+def _scores(cell: Any, rubric: Rubric) -> tuple[dict[str, Any], list[str]]:
+    """The cell's scores, empty while it is pending, and every fault in them, as clauses that follow its name."""
+    held = cell.get("scores") if isinstance(cell, dict) else None
+    if held is not None and not isinstance(held, dict):
+        return {}, ["has scores that are not an object"]
+    given = {name: score for name, score in (held or {}).items() if score is not None}
+    faults = [*_note_faults(cell)]
+    unknown = [name for name in given if name not in {criterion.name for criterion in rubric.criteria}]
+    faults += [f"scores {name[:80]!r}, which is not a criterion of {rubric.version}" for name in unknown]
+    if not given:
+        return {}, faults
+    found: dict[str, Any] = {}
+    for criterion in rubric.criteria:
+        try:
+            found |= rubrics.scores(Rubric(criteria=[criterion]), given)
+        except ValueError as error:
+            faults.append(str(error))
+    return found, faults
+
+
+def _note_faults(cell: Any) -> Iterator[str]:
+    note = cell.get("note") if isinstance(cell, dict) else None
+    if note is not None and not isinstance(note, str):
+        yield "has a note that is not a text"
+    elif note and len(note) > _NOTE:
+        yield f"has a note of {len(note):,} characters; at most {_NOTE:,} are allowed"
+    elif note and "\0" in note:
+        yield "has a note with a NUL character; remove it"

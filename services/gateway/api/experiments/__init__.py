@@ -1,0 +1,1 @@
+"""Experiments: start them, follow them and read what they found."""

@@ -1,0 +1,219 @@
+"""The quick start of docs/experiments.md as it is written, against a stub of Ollama's wire: four models, three prompts
+and all scenarios; people's scores; the same figures on the command line, in REST and in gRPC."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from services import numbers
+from services.experiments import reading, scenarios
+from services.words import rubrics
+from tests.servers.ollama_server import OllamaServer
+from tests.servers.stub import Behaviour
+from tests.stack import Stack, running, touchstone, until
+from tests.stub_thread import stub_thread
+from tests.unit.client.test_docs import EXPERIMENTS, commands
+from touchstone.v1 import item_result_pb2, results_service_pb2
+
+pytestmark = pytest.mark.stack
+
+COLLECT, EXPORT, APPLY, COMPARE = commands(EXPERIMENTS.split("## Scores by people")[0], "touchstone")
+MODELS = COLLECT[COLLECT.index("--models") + 1].split(",")
+PROMPTS = COLLECT[COLLECT.index("--prompts") + 1].split(",")
+NAME = COLLECT[COLLECT.index("--experiment") + 1]
+ROWS = len(PROMPTS) * len(scenarios.tips())
+CELLS = len(MODELS) * ROWS
+BENCH = "/api/bench"
+
+
+class Ollama(OllamaServer):
+    """Each model has the size that its name says, and names itself in its answers' tips."""
+
+    async def tags(self, request: web.Request) -> web.Response:
+        details = {"quantization_level": "Q4_K_M", "family": "stub"}
+        models = [
+            {"name": name, "model": name, "digest": f"sha256:{name}"}
+            | {"details": details | {"parameter_size": f"{numbers.parameters_b(name)}B"}}
+            for name in self.behaviour.models
+        ]
+        return web.json_response({"models": models})
+
+    async def show(self, request: web.Request) -> web.Response:
+        size = numbers.parameters_b((await request.json())["model"]) * 1e9
+        info = {"general.architecture": "stub", "general.parameter_count": int(size), "stub.context_length": 32768}
+        return web.json_response({"model_info": info, "capabilities": ["completion"], "details": {}})
+
+    def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
+        tips = [f"Tip {number}: {text}" for number in range(1 + MODELS.index(body["model"]))]
+        return super().answer(body, json.dumps(tips))
+
+
+@dataclass
+class World:
+    """The installation, its stub, and the file of a person."""
+
+    stack: Stack
+    ollama: Ollama
+    file: Path
+
+    def touchstone(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """The quick start's file is this test's own."""
+        made = touchstone(self.stack, *(str(self.file) if word.startswith("/tmp/") else word for word in words))
+        assert made.returncode == code, made.stderr + made.stdout
+        return made
+
+    def get(self, path: str, **query: str) -> Any:
+        with self.stack.client() as client:
+            answer = client.get(f"{self.stack.url}{BENCH}{path}", params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def runs(self, **filters: Any) -> list[results_service_pb2.ExperimentRun]:
+        request = results_service_pb2.ListExperimentRunsRequest(name=NAME, page_size=500, **filters)
+        found: list[results_service_pb2.ExperimentRun] = []
+        while True:
+            page = self.stack.results.ListExperimentRuns(request, timeout=30)
+            found += page.runs
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return found
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("bench")
+    with stub_thread() as stubs:
+        ollama = stubs.start(Ollama(Behaviour(models=MODELS, answer=lambda prompt: f"{len(prompt)} words")))
+        endpoints = [{"name": "ollama", "kind": "ollama", "base_url": ollama.url, "concurrency": 8}]
+        with running(Stack(folder, endpoints), request) as stack:
+            stack.know_models("ollama")
+            yield World(stack, ollama, folder / "judge.json")
+
+
+def test_cells_are_asked_once_although_the_work_is_interrupted(world: World) -> None:
+    stack = world.stack
+    ids = world.touchstone(*COLLECT[1:], "--detach").stdout.split()
+    assert len(ids) == len(MODELS)
+    until(lambda: len(world.ollama.records) > CELLS // 3, 120)
+    world.touchstone("cancel", ids[-1])
+    stack.kill("evaluator-1")
+    stack.kill("scheduler")
+    done = world.touchstone(*COLLECT[1:])
+    assert done.stdout.split()[: len(ids)] == ids
+    runs = world.runs()
+    assert {run.outcome for run in runs} == {item_result_pb2.OUTCOME_ANSWERED}
+    cells = [(run.model, run.prompt, run.scenario) for run in runs]
+    assert len(cells) == len({*cells}) == CELLS
+    # What was in flight at a kill may be asked again; nothing else is.
+    assert len(world.ollama.records) <= CELLS + 3 * 8
+    assert {record.body.get("keep_alive") for record in world.ollama.records} == {0}
+    for run in runs:
+        assert len(run.candidates) == 1 + MODELS.index(run.model)
+        assert run.judge_pending
+    before = len(world.ollama.records)
+    assert world.touchstone(*COLLECT[1:]).stdout.split()[: len(ids)] == ids
+    assert len(world.ollama.records) == before
+
+
+def score(model: str, answer: str) -> dict[str, int]:
+    """What the person says of an answer."""
+    length = len(answer)
+    return {"relevance": 1 + MODELS.index(model), "actionability": 1 + length % 5, "tone": 1 + length % 3}
+
+
+def fill(file: Path, most: int) -> None:
+    """Fills in the first cells of a file; the answers say which model wrote them, by their number of tips."""
+    document = json.loads(file.read_text())
+    for cell in document["cells"][:most]:
+        cell["scores"] = score(MODELS[len(json.loads(cell["answer"])) - 1], cell["answer"])
+    file.write_text(json.dumps(document))
+
+
+def test_a_persons_scores_are_stored_once_or_not_at_all(world: World) -> None:
+    world.touchstone(*EXPORT[1:])
+    text = world.file.read_text()
+    document = json.loads(text)
+    assert len(document["cells"]) == CELLS
+    assert document["rubric"] == json.loads(rubrics.written(reading.shipped_rubric()))
+    assert not any(name in text for name in (*MODELS, *PROMPTS[1:]))
+    assert set(document["cells"][0]["scores"].values()) == {None}
+
+    fill(world.file, 30)
+    good = json.loads(world.file.read_text())
+    wrong = json.loads(world.file.read_text())
+    wrong["cells"][3]["scores"]["tone"] = None
+    wrong["cells"][9]["scores"]["relevance"] = 6
+    world.file.write_text(json.dumps(wrong))
+    refused = world.touchstone(*APPLY[1:], code=2).stderr
+    assert f"Cell {wrong['cells'][3]['id']} has no score for tone." in refused
+    assert f"Cell {wrong['cells'][9]['id']} gives relevance the score 6" in refused
+    assert all(run.judge_pending for run in world.runs())
+
+    world.file.write_text(json.dumps(good))
+    assert world.touchstone(*APPLY[1:]).stdout == f"30 scores stored, 0 as before, {CELLS - 30:,} pending.\n"
+    assert world.touchstone(*APPLY[1:]).stdout == f"0 scores stored, 30 as before, {CELLS - 30:,} pending.\n"
+    assert len(world.runs(judge_pending=True)) == CELLS - 30
+    # A second file has what is left.
+    world.touchstone(*EXPORT[1:], "--overwrite")
+    fill(world.file, CELLS)
+    left = json.loads(world.file.read_text())["cells"]
+    assert len(left) == CELLS - 30
+    assert {cell["id"] for cell in left} & {cell["id"] for cell in good["cells"][:30]} == set()
+    assert world.touchstone(*APPLY[1:]).stdout == f"{CELLS - 30:,} scores stored, 0 as before, 0 pending.\n"
+    assert world.runs(judge_pending=True) == []
+
+
+def test_every_interface_gives_the_same_figures(world: World) -> None:
+    expected: dict[tuple[str, str], list[float]] = defaultdict(list)
+    rubric = reading.shipped_rubric()
+    for run in world.runs():
+        expected[run.model, run.prompt].append(rubrics.shares(rubric, score(run.model, run.answer))["composite"])
+    shown = json.loads(world.touchstone(*COMPARE[1:], "--json").stdout)
+    rest = world.get(f"/leaderboard/{NAME}")
+    board = world.stack.results.GetExperiment(results_service_pb2.GetExperimentRequest(name=NAME), timeout=30)
+    assert (shown["source"], rest["source"], board.source) == (
+        *("people", "people"),
+        results_service_pb2.GetExperimentRequest.SOURCE_PEOPLE,
+    )
+    assert len(board.rows) == len(MODELS) * len(PROMPTS)
+    for row, line, told in zip(board.rows, shown["rows"], rest["leaderboard"], strict=True):
+        assert row.composite.value == pytest.approx(fmean(expected[row.model, row.prompt]))
+        held = row.composite
+        assert (line["model"], line["prompt"], line["rank"]) == (row.model, row.prompt, row.rank)
+        assert line["composite"] == {"value": held.value, "low": held.low, "high": held.high, "n": held.n}
+        assert (told["model"], told["prompt"], told["rank"]) == (row.model, row.prompt, row.rank)
+        assert told["composite"] == {"value": held.value, "ci95": [held.low, held.high], "n": held.n}
+        assert told["rank_range"] == [row.rank_low, row.rank_high]
+        assert told["criteria"]["tone"]["value"] == next(
+            one.score.value for one in row.criteria if one.criterion == "tone"
+        )
+    best = max(expected, key=lambda cell: fmean(expected[cell]))
+    assert (board.rows[0].model, board.rows[0].prompt) == best
+    table = world.touchstone(*COMPARE[1:]).stdout
+    assert f"{board.rows[0].composite.value:.3f}" in table
+    assert "Scores are people's." in table
+    (listed,) = [one for one in world.get("/experiments")["experiments"] if one["name"] == NAME]
+    assert [job["status"] for job in listed["jobs"]] == ["completed"] * len(MODELS)
+    page = world.get(f"/runs/{NAME}", prompt=PROMPTS[0], limit="500")["runs"]
+    told = {(one.model, one.scenario): one.answer for one in world.runs(prompt=PROMPTS[0])}
+    assert all(told[one["model"], one["scenario"]] == one["answer"] for one in page)
+
+
+def test_other_prompts_and_large_models_are_refused(world: World) -> None:
+    asked = len(world.ollama.records)
+    words = [*COLLECT[1:]]
+    words[words.index("--prompts") + 1] = "v1"
+    assert "another name" in world.touchstone(*words, code=2).stderr
+    large = ["bench", "collect", "--models", "qwen2.5:7b", "--prompts", "v1", "--experiment", "large"]
+    assert "max_model_b is 4" in world.touchstone(*large, code=2).stderr
+    assert len(world.ollama.records) == asked
