@@ -76,6 +76,7 @@ async def test_a_definition_with_all_forms_judges_and_a_provider_by_its_kind(gat
         "scenarios": {"set": "tips", "count": 2},
         "repeats": 2,
         "budget_usd": 2,
+        "num_predict": 400,
         "judges": [judge],
         "check_only": True,
     }
