@@ -374,7 +374,9 @@ async def test_a_second_service_on_the_same_file_is_refused_with_a_sentence(
     assert "no other results service" in second.log.read_text()
 
 
-async def test_sealing_stored_items_stored_answers_and_experiments_need_an_admin(service: Service, connection: bus.Bus) -> None:
+async def test_sealing_stored_items_stored_answers_and_experiments_need_an_admin(
+    service: Service, connection: bus.Bus
+) -> None:
     service.environment |= {"TOUCHSTONE_AUTH": "token", "TOUCHSTONE_SERVICE_TOKEN": "s3cret"}
     service.start()
     user = rpc.metadata("s3cret", rpc.Identity("ann", 1))  # type: ignore[arg-type]

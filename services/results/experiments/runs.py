@@ -23,8 +23,8 @@ _TEXT = 64 * 1024
 
 
 def list_runs(connection: Connection, request: pb.ListExperimentRunsRequest) -> pb.ListExperimentRunsResponse:
-    """Raises NotFoundError for the experiment and for a job that does not belong to it, and InvalidRequestError for a prompt
-    that it does not have and for a bad page."""
+    """Raises NotFoundError for the experiment and for one of its jobs that does not exist, InvalidRequestError for a
+    prompt that it does not have and for a bad page."""
     experiment = stored.find(connection, request.name)
     jobs = [job for job in experiment.jobs if request.job_id in ("", job.job_id)]
     if request.job_id and not jobs:

@@ -75,7 +75,7 @@ def adjust_pairs(p: Sequence[float | None], omnibus: float | None) -> list[float
     return [None if each is None else max(each, floor) for each in adjust(p, Correction.HOLM)]
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def holm(p: Sequence[float] | Floats) -> list[float]:
     """Bounds the chance of any false rejection. Source: Holm, Scandinavian Journal of Statistics 6 (1979) 65."""
     order = np.argsort(p, kind="stable")
     steps = np.arange(len(order), 0, -1)

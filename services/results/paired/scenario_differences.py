@@ -19,8 +19,9 @@ from services.results.statistics.distributions import student_quantile, student_
 from services.results.statistics.metric_values import Floats, Ints
 
 ALPHA = 0.05
-_SAME = 1e-12
-"""Differences up to this are rounding."""
+_DIGITS = 12
+"""Decimals of scores: beyond them is rounding."""
+_SAME = 10.0**-_DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,9 @@ class Intervals:
 def all_pairs(scores: Floats) -> Differences:
     """Of `scores` (systems, scenarios), NaN where a scenario has none: each pair on the scenarios that both have."""
     a, b = np.triu_indices(len(scores), 1)
+    x, known = _read(scores)
     # Products of matrices take less work, but wait long for each other's threads on a busy machine.
-    parts = [_minus(scores[place], scores[place + 1 :]) for place in range(len(scores) - 1)]
+    parts = [_minus(x[place], known[place], x[place + 1 :], known[place + 1 :]) for place in range(len(scores) - 1)]
     if not parts:
         return corrected(a, b, np.zeros(0), np.zeros(0))
     sums = _Sums(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -60,7 +62,7 @@ def corrected(a: Ints, b: Ints, values: Floats, p: Floats) -> Differences:
     """With Holm's correction of `p` (pairs,), NaN where there is none."""
     adjusted = np.full(len(p), np.nan)
     tested = ~np.isnan(p)
-    adjusted[tested] = holm(p[tested].tolist())
+    adjusted[tested] = holm(p[tested])
     return Differences(a, b, values, adjusted)
 
 
@@ -70,7 +72,8 @@ def to_one(scores: Floats, one: int) -> Intervals:
     It assumes one more scenario that differs, as much as those that do; if all differ, nothing is added. Without any
     spread it is as wide as if one in n scenarios differed by 1 in each direction.
     """
-    found = _minus(scores[one], scores)
+    x, known_scores = _read(scores)
+    found = _minus(x[one], known_scores[one], x, known_scores)
     counts = np.maximum(found.n, 1)
     spreads = found.variances > 0
     more = found.variances * (1 - found.differing / counts) / np.maximum(found.differing, 1)
@@ -106,13 +109,17 @@ class _Sums(NamedTuple):
     differing: Ints
 
 
-def _minus(one: Floats, others: Floats) -> _Sums:
+def _read(scores: Floats) -> tuple[Floats, Floats]:
+    """Scores without rounding errors, 0 where there are none, and 1 where there are (systems, scenarios)."""
+    known = ~np.isnan(scores)
+    return np.where(known, np.round(scores, _DIGITS), 0.0), known.astype(float)
+
+
+def _minus(one: Floats, known: Floats, others: Floats, known_others: Floats) -> _Sums:
     """One system minus each of the others."""
-    differences = one - others
-    known = ~np.isnan(differences)
-    differences[~known] = 0.0
-    differences[np.abs(differences) <= _SAME] = 0.0
-    n = np.count_nonzero(known, axis=1)
+    differences = one * known_others
+    differences -= others * known
+    n = np.einsum("ij,j->i", known_others, known)
     counts = np.maximum(n, 1)
     values = differences.sum(axis=1) / counts
     values[np.abs(values) <= _SAME] = 0.0
@@ -120,7 +127,7 @@ def _minus(one: Floats, others: Floats) -> _Sums:
     variances = squares / np.maximum(n - 1, 1) / counts
     # Equal differences leave rounding errors.
     variances[variances <= _SAME] = 0.0
-    return _Sums(values, variances, n, np.count_nonzero(differences, axis=1))
+    return _Sums(values, variances, n.astype(np.int64), np.count_nonzero(differences, axis=1))
 
 
 def _p(found: _Sums) -> Floats:

@@ -34,7 +34,14 @@ def _elementwise(function: Callable[[float], float]) -> Callable[[npt.ArrayLike]
 
 
 _erfc = _elementwise(math.erfc)
-_lgamma = _elementwise(math.lgamma)
+_each_lgamma = _elementwise(math.lgamma)
+
+
+def _lgamma(values: npt.ArrayLike) -> Floats:
+    """Of thousands of values few are different: they are degrees of freedom."""
+    different, places = np.unique(np.asarray(values, dtype=float), return_inverse=True)
+    found: Floats = _each_lgamma(different)[places.reshape(np.shape(values))]
+    return found
 
 
 def normal_tail(z: npt.ArrayLike) -> Floats:
