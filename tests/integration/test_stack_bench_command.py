@@ -108,6 +108,7 @@ def test_cells_are_asked_once_although_the_work_is_interrupted(world: World) -> 
     world.touchstone("cancel", ids[-1])
     stack.kill("evaluator-1")
     stack.kill("scheduler")
+    until(lambda: touchstone(stack, "queue").returncode == 0)
     done = world.touchstone(*COLLECT[1:])
     assert done.stdout.split()[: len(ids)] == ids
     runs = world.runs()
