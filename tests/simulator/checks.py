@@ -90,7 +90,8 @@ def _created(world: World) -> Iterator[str]:
     for record in world.history.records.values():
         of_request[job_record_pb2.JobRecord.FromString(record).request_id] += 1
     for request, jobs_of_it in of_request.items():
-        if jobs_of_it > 1:
+        # Those of experiments have none.
+        if request and jobs_of_it > 1:
             yield f"{request} made {jobs_of_it} jobs"
 
 

@@ -125,7 +125,7 @@ def _jobs(datasets: Datasets) -> Iterator[str]:
         work = job.spec.dataset
         if not work.dataset_id:
             continue
-        rows = datasets.kept[work.dataset_id].rows
+        rows = datasets.history.rows_of(work.dataset_id)
         wanted = min(work.limit or rows, rows)
         if job.state == COMPLETED and [plan.items for plan in job.plan] != [wanted]:
             yield f"job {job_id} over dataset {work.dataset_id} is complete and was not planned with {wanted} rows"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from services.bus import KIND_ITEMS, JobHeaders
@@ -80,6 +80,8 @@ class History:
     """The earliest and the latest time that the clock on the wall has shown, in seconds since 1970."""
     rows: dict[str, int] = field(default_factory=dict)
     """By acknowledged dataset, how many it has."""
+    made_rows: Callable[[str], int] = field(default=lambda dataset_id: 0)
+    """The same of datasets that the results service makes for experiments and judges."""
     failures_are_injected: bool = False
     """Whether services fail at each other's calls, which users may then be told of."""
     answered: dict[str, set[tuple[str, int, int]]] = field(default_factory=lambda: defaultdict(set))
@@ -145,13 +147,18 @@ class History:
         indexes = self._rows(unit) if unit.spec.HasField("dataset") else _indexes(unit)
         repeats = max(1, unit.spec.suite.repeats)
         for position in list(unit.positions) or range(unit.start, unit.stop):
-            key = (unit.spec.sampling.seed, unit.task, indexes[position // repeats], position % repeats)
+            task = f"{unit.task} of {unit.spec.model}"
+            key = (unit.spec.sampling.seed, task, indexes[position // repeats], position % repeats)
             self.allowed[key] += 1
 
     def _rows(self, unit: unit_pb2.Unit) -> Sequence[int]:
         """Of a job over a dataset, the numbers of the rows that it asks."""
         work = unit.spec.dataset
-        return sample(unit.task, self.rows[work.dataset_id], work.limit, work.seed)
+        return sample(unit.task, self.rows_of(work.dataset_id), work.limit, work.seed)
+
+    def rows_of(self, dataset_id: str) -> int:
+        """How many a dataset has."""
+        return self.rows.get(dataset_id) or self.made_rows(dataset_id)
 
     def job(self, job_id: str) -> job_pb2.Job:
         """As the scheduler stored it last."""

@@ -80,6 +80,13 @@ def get(connection: Any, dataset_id: str, visible: Visibility = EVERYTHING) -> d
     return dataset
 
 
+def of_experiment(connection: Any, name: str) -> dataset_pb2.Dataset | None:
+    tables = _tables(connection)
+    made = (dataset for dataset, is_deleted in tables.datasets.values() if not is_deleted)
+    found = [dataset for dataset in made if name and dataset.experiment.name == name]
+    return max(found, key=lambda one: (one.uploaded_at.ToNanoseconds(), one.dataset_id), default=None)
+
+
 def jobs_over(connection: Any, dataset_ids: Collection[str]) -> list[index.Jobs]:
     jobs = [job for _, job in connection.stored.jobs.values()]
     found = []
@@ -140,7 +147,16 @@ def installed() -> Iterator[None]:
     """Inside, the results service keeps its index of datasets in memory."""
     here = globals()
     with ExitStack() as stack:
-        for name in ("add", "mark_deleted", "get", "jobs_over", "listed", "without_dataset", "made_by"):
+        for name in (
+            "add",
+            "mark_deleted",
+            "get",
+            "of_experiment",
+            "jobs_over",
+            "listed",
+            "without_dataset",
+            "made_by",
+        ):
             stack.enter_context(patch.object(index, name, here[name]))
         stack.enter_context(patch.object(child, "read", read))
         stack.enter_context(patch.object(shards, "MOST_ROWS", ROWS_A_SHARD))

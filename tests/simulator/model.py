@@ -12,12 +12,14 @@ from services.evaluator.providers.protocol.provider import Listing, ProviderErro
 from touchstone.v1 import endpoint_pb2
 
 MODEL = "simulated"
+MODELS, JUDGE = ("simulated-1", "simulated-2", "simulated-3"), "simulated-judge"
+"""Those of experiments."""
 PRICE = 1e-4
 """US dollars of each call."""
 TOKENS = 10
 
 CallKey = tuple[int, str, int, int]
-"""The job's sampling seed, task, item and repeat."""
+"""The job's sampling seed, task with the model, item and repeat."""
 
 
 class Models:
@@ -33,7 +35,8 @@ class Models:
         return SimulatedProvider(self, evaluator)
 
     async def call(self, request: Request) -> Response:
-        key = (request.sampling.seed, request.task.info.task, request.item.index, request.repeat)
+        task = f"{request.task.info.task} of {request.model}"
+        key = (request.sampling.seed, task, request.item.index, request.repeat)
         self.calls[key] += 1
         slow = self._chance.random() < self._slow
         await asyncio.sleep(self._chance.uniform(1.0, 6.0) if slow else self._chance.uniform(0.01, 0.3))
@@ -54,8 +57,11 @@ class SimulatedProvider:
 
     async def list_models(self) -> Listing:
         prices = PRICE / TOKENS / 2 * 1e6
-        model = endpoint_pb2.Model(model=MODEL, digest="sha256:1", input_price=prices, output_price=prices)
-        return Listing((model,), "simulated 1")
+        models = (
+            endpoint_pb2.Model(model=name, digest="sha256:1", input_price=prices, output_price=prices)
+            for name in (MODEL, *MODELS, JUDGE)
+        )
+        return Listing(tuple(models), "simulated 1")
 
     async def generate(self, request: Request) -> Response:
         return await self._models.call(request)

@@ -24,6 +24,7 @@ from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.maintenance import Upkeep
 from services.scheduler.lifecycle.scheduler import Scheduler
 from services.scheduler.nats.jobs_bucket import FencedBucket, JobStore
+from services.scheduler.requests.experiments import Experiments
 from services.scheduler.schedules.schedules import Timetable
 from services.scheduler.webhooks import deliveries
 from services.scheduler.webhooks.courier import Courier
@@ -232,6 +233,28 @@ def _one_marker() -> AbstractContextManager[Any]:
     return patch.object(KeyValues, "kv_delete", delete)
 
 
+def _judge_at_once() -> AbstractContextManager[Any]:
+    """Judges of an experiment start although some of its jobs are live."""
+    return patch.multiple(JobRegistry, answering=lambda self: set(), kept_apart=lambda self: set())
+
+
+def _answer_while_judges_run() -> AbstractContextManager[Any]:
+    """Judges wait for the jobs of their experiment, but not the other way round."""
+    right = JobRegistry.kept_apart
+
+    def kept_apart(self: JobRegistry) -> set[str]:
+        return {job_id for job_id in right(self) if self.jobs[job_id].message.spec.HasField("judging")}
+
+    return patch.object(JobRegistry, "kept_apart", kept_apart)
+
+
+EXPERIMENT_BUGS: dict[str, Plant] = {
+    "judge-at-once": _judge_at_once,
+    "answer-while-judges-run": _answer_while_judges_run,
+    "forget-an-experiments-jobs": partial(patch.object, Experiments, "_there", lambda self, asked: {}),
+}
+
+
 BUGS: dict[str, Plant] = {
     "store-the-mark-first": _store_the_mark_first,
     "forget-the-fence": _forget_the_fence,
@@ -253,6 +276,7 @@ BUGS: dict[str, Plant] = {
     "retry-the-same-attempt": _retry_the_same_attempt,
     "condemn-the-healthy": partial(patch.object, units_in_hand, "DEAD_FROM_CRASHES", 0),
     **DATASET_BUGS,
+    **EXPERIMENT_BUGS,
 }
 
 

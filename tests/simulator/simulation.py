@@ -7,19 +7,20 @@ import gc
 import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from grpc import StatusCode
 
-from tests.simulator import dataset_checks, memory_store, worlds
+from tests.simulator import dataset_checks, experiments, memory_store, worlds
 from tests.simulator.calls import Wires
 from tests.simulator.checks import Database, World, violations
 from tests.simulator.dataset_checks import Store, untidy
 from tests.simulator.dataset_history import Datasets
 from tests.simulator.dataset_users import DatasetUsers
+from tests.simulator.experiments import Experiments, ExperimentUsers
 from tests.simulator.faults import Faults, Weather
 from tests.simulator.history import ENDED, History, name
 from tests.simulator.jetstream import FakeServer
@@ -37,6 +38,8 @@ _EXPORTS = 10
 """Of the last job, some of which end early."""
 _WITH_DATASETS, _APART = 0.15, 2**32
 """The share of worlds with datasets."""
+_WITH_EXPERIMENTS = 0.05
+"""The share of worlds with experiments; these have datasets, too."""
 _MOST_STEPS = 400_000
 _TRACED = 60
 
@@ -80,6 +83,9 @@ class Simulation:
         self.history.failures_are_injected = self.weather.fails > 0
         self.plans = chance.random() < 0.2
         self.datasets = Datasets(self.history) if has_datasets(seed) else None
+        self.experimenters: ExperimentUsers | None = None
+        self.experiments = Experiments(self.history) if has_experiments(seed) else None
+        self.history.made_rows = lambda dataset_id: self.on_disk.tables.datasets[dataset_id][0].rows
         self._set_clock()
 
     def _wall(self) -> float:
@@ -115,6 +121,8 @@ class Simulation:
             state, attempt = self.history.places[job_id][-1]
             if self.datasets is not None:
                 self.datasets.moved(job_id, (state, attempt), self._store().is_unmarked)
+            if self.experiments is not None:
+                self.experiments.moved(job_id)
             self.note(f"stored: job {job_id[-4:]} is {name(state)} ({attempt}.){' new' if before == 0 else ''}")
 
     async def run(self) -> Outcome:
@@ -134,6 +142,10 @@ class Simulation:
             uploaders = DatasetUsers(self.wires, self.chance, users, self.datasets)
             users.more, users.begin = uploaders.operations, uploaders.begin
             names += ["results"] * 2
+        if self.experiments is not None and uploaders is not None:
+            self.experimenters = ExperimentUsers(self.wires, self.chance, users, self.experiments)
+            with_datasets, with_experiments = uploaders.operations, self.experimenters.operations
+            users.more, users.begin = lambda: with_datasets() + with_experiments(), self.experimenters.run
         await self._busy(faults, users)
         faults.calm()
         broken = await self._quiet(users, uploaders)
@@ -214,6 +226,8 @@ class Simulation:
             return [f"dataset {dataset_id} cannot be deleted"]
         if not await self._rest():
             return self._restless()
+        if self.experimenters is not None and (left := await self.experimenters.last(self._rest)):
+            return [left]
         if not self.plans and not await users.delete_last():
             return ["no job can be deleted any more"]
         return [] if await self._rest() else self._restless()
@@ -259,6 +273,8 @@ class Simulation:
             return "events wait in the outbox"
         if self.datasets is not None and (left := untidy(self._store(), self.on_disk.tables)):
             return left
+        if self.experiments is not None and (left := next(self.experiments.missing(), "")):
+            return left
         return next(self.promises.deliveries(), "") or next(self.promises.schedules(self._wall()), "")
 
     def _store(self) -> Store:
@@ -298,7 +314,12 @@ def _undisturbed() -> Iterator[None]:
 
 def has_datasets(seed: int) -> bool:
     """Drawn apart, so that worlds without are what they were before there were any with."""
-    return Random(seed + _APART).random() < _WITH_DATASETS
+    return has_experiments(seed) or Random(seed + _APART).random() < _WITH_DATASETS
+
+
+def has_experiments(seed: int) -> bool:
+    """As `has_datasets`."""
+    return Random(seed + 2 * _APART).random() < _WITH_EXPERIMENTS
 
 
 def simulate(seed: int, *, verbose: bool = False) -> Outcome:
@@ -309,6 +330,7 @@ def simulate(seed: int, *, verbose: bool = False) -> Outcome:
         with_logs, brief = chance.random() < 0.05, chance.random() < 0.95
         with (
             memory_store.installed(simulation.on_disk, with_datasets=simulation.datasets is not None),
+            experiments.installed() if simulation.experiments is not None else nullcontext(),
             replaced(
                 simulation.nats, simulation.wires, with_logs=with_logs, brief=brief, caller=simulation.receivers.caller
             ),

@@ -234,11 +234,15 @@ class JobRegistry:
         job.told = job_pb2.JobEvent(event_id=self._event_ids(), actor=actor, action=action)
         stamp(job.told.occurred_at, self.now())
 
+    def require_stored(self) -> None:
+        """Raises LeadershipLostError after a write whose outcome is unknown: a job in memory may not be stored."""
+        if self.lost.done():
+            raise LeadershipLostError(str(self.lost.result()))
+
     async def save(self, changes: Sequence[Change]) -> None:
         """Raises LeadershipLostError. After that nothing more is stored under this leadership: memory is ahead of what
         is stored, and the next record would be written without the event of the earlier move."""
-        if self.lost.done():
-            raise LeadershipLostError(str(self.lost.result()))
+        self.require_stored()
         try:
             await self.store.commit(changes, dict(self.pending_by_owner()))
         except LeadershipLostError as error:

@@ -109,6 +109,7 @@ class Experiments:
     async def _start(self, caller: Identity, asked: _Asked) -> list[Job]:
         registry = self._registry
         async with registry.lock:
+            registry.require_stored()
             jobs = self._jobs(asked)
             for job in jobs.again:
                 job.message.spec.budget_usd = _spent(job) + jobs.share if jobs.share else 0.0

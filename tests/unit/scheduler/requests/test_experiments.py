@@ -234,6 +234,12 @@ async def test_the_same_call_makes_good_a_crash_at_any_step(crash: str) -> None:
     assert len(world.results.experiments) == 1
 
 
+async def test_jobs_whose_write_failed_are_not_told_to_a_call_that_waited(world: World) -> None:
+    world.store.fenced = True
+    answers = await asyncio.gather(_run(world), _run(world), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LeadershipLostError] * 2
+
+
 async def test_a_silent_results_service_starts_nothing(world: World) -> None:
     world.results.down = True
     with pytest.raises(UnavailableError):
