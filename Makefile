@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env test-mlflow mlflow-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -34,7 +34,7 @@ demo: setup ## The same, but stop after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -n 4 --dist loadfile -m "not stack and not model and not parity and not chaos and not calibration"
+	@$(BIN)/python -m pytest -n 4 --dist loadfile -m "not stack and not model and not parity and not mlflow and not chaos and not calibration"
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse through the whole stack
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
@@ -44,6 +44,9 @@ test-model: setup-dev model-env ## Train and serve a small real model, and evalu
 
 parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on the same rows (installs PyTorch and lm_eval)
 	@$(BIN)/python -m pytest -m parity -rs -s --part $(PART)
+
+test-mlflow: setup-dev mlflow-env ## Send experiments to a real MLflow server (installs MLflow)
+	@$(BIN)/python -m pytest -m mlflow
 
 chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or duplicated
 	@$(BIN)/python -m pytest -m chaos -s --part $(PART)
@@ -114,7 +117,9 @@ model-env: $(MODEL_VENV)/model.stamp
 
 parity-env: $(MODEL_VENV)/parity.stamp
 
-bench-env: $(BENCH_VENV)/bench.stamp $(MLFLOW_VENV)/mlflow.stamp
+mlflow-env: $(MLFLOW_VENV)/mlflow.stamp
+
+bench-env: mlflow-env $(BENCH_VENV)/bench.stamp
 
 # uv where the machine has it (a second instead of half a minute), else the environment's own pip.
 ifdef UV
@@ -170,10 +175,10 @@ $(BENCH_VENV)/bench.stamp: requirements/bench.txt
 	@touch $@
 
 # An environment of its own: beside the pins of the other peers only an old MLflow resolves.
-$(MLFLOW_VENV)/mlflow.stamp: requirements/bench_mlflow.txt
+$(MLFLOW_VENV)/mlflow.stamp: requirements/mlflow.txt
 	@echo "Installing MLflow into $(MLFLOW_VENV) (once)"
 	@test -x $(MLFLOW_VENV)/bin/python || $(PYTHON) -m venv $(MLFLOW_VENV)
-	@$(MLFLOW_VENV)/bin/python -m pip install -qq --requirement requirements/bench_mlflow.txt
+	@$(MLFLOW_VENV)/bin/python -m pip install -qq --requirement requirements/mlflow.txt
 	@touch $@
 
 define generate

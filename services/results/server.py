@@ -26,6 +26,7 @@ from services.results.intake.feeds import Feed
 from services.results.intake.ordered_stream import OrderedStream
 from services.results.internal_servicer import ResultsInternalServicer
 from services.results.judging.preparing import Judgings
+from services.results.mlflow.publishing import Publishing
 from services.results.read_queue import Questions
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
@@ -186,6 +187,7 @@ async def _serve(
                 room.tell(connection),
                 backups.serve(),
                 JobFiles(database, settings.job_files, room).run(),
+                Publishing(database, settings.mlflow).run(),
             )
         finally:
             await server.set_ready(False)

@@ -10,6 +10,7 @@ from services.bus.room import measure
 from services.results import visibility
 from services.results.datasets.frames import Limits
 from services.results.datasets.uploading import STORE_BYTES, UploadLimits
+from services.results.mlflow.settings import MlflowSettings
 
 ANSWERS_MAX_BYTES = 20 * 10**9
 
@@ -32,6 +33,7 @@ class Settings:
     answers_max_bytes: int = ANSWERS_MAX_BYTES
     datasets_max_bytes: int = STORE_BYTES
     uploads: UploadLimits = field(default_factory=UploadLimits)
+    mlflow: MlflowSettings = field(default_factory=MlflowSettings)
 
     @property
     def job_files(self) -> Path:
@@ -52,6 +54,7 @@ class Settings:
             answers_max_bytes=answers_bytes(measure(state, 0).total),
             datasets_max_bytes=_bytes("TOUCHSTONE_DATASETS_MAX_BYTES", STORE_BYTES),
             uploads=_uploads(),
+            mlflow=MlflowSettings.from_env(),
         )
 
 

@@ -608,3 +608,12 @@ QUALIFY row_number() OVER (PARTITION BY job_id, task, item, "repeat", rubric, ra
 
 -- The experiment whose rows they are; '' for other datasets. Lists leave such datasets out.
 ALTER TABLE datasets ADD COLUMN experiment VARCHAR DEFAULT '';
+
+-- migration 21: what MLflow got
+
+-- The signature of what was known of a job when it was last sent, as of queries/mlflow/due.sql.
+CREATE TABLE mlflow_jobs (
+    job_id VARCHAR PRIMARY KEY,
+    signature VARCHAR NOT NULL,
+    sent_at TIMESTAMP NOT NULL
+);

@@ -1,0 +1,1 @@
+"""Sends what was run, and how it was judged, to an MLflow server."""
