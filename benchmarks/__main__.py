@@ -16,6 +16,7 @@ from benchmarks import measures, reads
 from benchmarks.bursts import bursts
 from benchmarks.comparing import comparing
 from benchmarks.dataset_run import dataset_run
+from benchmarks.experiment_board import experiment_board
 from benchmarks.judging import judging
 from benchmarks.report import Finding
 from benchmarks.tool_calls import tool_calls
@@ -32,8 +33,8 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help="stack, many, peers, large, evaluators, uploads, dataset, calls, judging, comparing, bursts or reads; all "
-        "without",
+        help="stack, many, peers, large, evaluators, uploads, dataset, calls, judging, board, comparing, bursts or "
+        "reads; all without",
     )
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
     parser.add_argument("--mlflow", type=Path, help="virtual environment that has mlflow, for reads")
@@ -50,6 +51,7 @@ def main() -> int:
         "dataset": dataset_run,
         "calls": tool_calls,
         "judging": judging,
+        "board": experiment_board,
         "comparing": comparing,
         "bursts": bursts,
         "reads": lambda folder: reads.reads(folder, mlflow),

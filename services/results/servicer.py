@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from datetime import UTC, datetime
-from functools import wraps
-from typing import Any, TypeVar
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -35,7 +35,7 @@ from services.results.items import reads as item_reads
 from services.results.items.annotate import annotate, judge_row
 from services.results.judging import ratings
 from services.results.judging.reads import list_judges
-from services.results.read_queue import Questions
+from services.results.read_queue import KeptAnswers, Questions
 from services.results.runs import configurations, job_reads
 from services.results.runs.mark_run import mark_run
 from services.results.side_by_side.listing import SideBySide
@@ -113,6 +113,8 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
         self._exports = Exports(database, store)
         self._questions = questions
         self._places = BoardRankRanges(database)
+        # Ratings and judgements count in them, too.
+        self._experiment_boards = KeptAnswers(lambda: database.version)
         self._side_by_side = SideBySide()
         self._recorded_runs = recorded_runs
 
@@ -180,6 +182,13 @@ class ResultsServicer(results_service_pb2_grpc.ResultsServiceServicer):
 
     @of_admins
     async def GetExperiment(self, request: pb.GetExperimentRequest, visible: Visibility) -> pb.GetExperimentResponse:
+        key = request.SerializeToString(deterministic=True)
+        found = self._experiment_boards.find(key)
+        if found is None:
+            found = await self._experiment_boards.compute(key, partial(self._experiment, request), lambda _: True)
+        return cast(pb.GetExperimentResponse, found)
+
+    async def _experiment(self, request: pb.GetExperimentRequest) -> pb.GetExperimentResponse:
         return await self._questions.read_long(lambda c: board.get_experiment(c, request))
 
     @of_admins

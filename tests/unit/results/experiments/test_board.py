@@ -18,8 +18,10 @@ from services.errors import InvalidRequestError, NotFoundError
 from services.experiments import candidates, grid
 from services.results.experiments.board import get_experiment
 from services.results.judging import ratings
+from services.results.read_queue import Questions
+from services.results.servicer import ResultsServicer
 from services.results.statistics import prediction_powered
-from services.results.storage.database import Connection
+from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_file
 from services.words import rubrics
 from tests.unit.results.experiments.made import CRITERIA, Made, Scores, all_of
@@ -211,6 +213,21 @@ def test_the_diversity_of_tips_is_known_once_a_job_is_sealed_and_stays(connectio
     assert (found["b/p"].diversity.value, found["b/p"].diversity.n) == pytest.approx(((2 / 3 + 1) / 2, 2))
     assert (found["b/q"].diversity.value, found["b/q"].diversity.n) == (0.0, 1)
     assert not found["a/p"].HasField("diversity")
+
+
+async def test_a_board_is_computed_again_once_anything_is_stored(judged: Made) -> None:
+    database = Database(judged.connection)
+    nothing: Any = None
+    servicer = ResultsServicer(database, nothing, nothing, nothing, nothing, Questions(database))
+    request = pb.GetExperimentRequest(name="greetings")
+    first = await servicer.GetExperiment(request, None)
+    assert await servicer.GetExperiment(request, None) is first
+    # A rating or a judgement, which change no job.
+    await database.write(lambda _: None, of_jobs=False)
+    again = await servicer.GetExperiment(request, None)
+    assert again is not first
+    assert again == first
+    await database.close()
 
 
 def test_what_does_not_exist_is_said(judged: Made) -> None:
