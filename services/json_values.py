@@ -16,7 +16,9 @@ def parsed(text: str) -> Any:
     """The value of a JSON text, as `whole`. Raises ValueError, with a clause that continues after what the text is, for
     a text that is not JSON, that has a number which no float can hold, or that is nested too deeply."""
     try:
-        return whole(_decode(text.strip()))
+        value = _decode(text.strip())
+        # Few texts have so many brackets, and looking into every value takes as long as reading it.
+        return whole(value) if text.count("[") + text.count("{") > _DEEPEST else value
     except json.JSONDecodeError as error:
         raise ValueError("is not JSON") from error
     except ValueError as error:
@@ -30,7 +32,12 @@ def parsed(text: str) -> Any:
 def written(value: Any) -> str:
     """One text for equal values: whole numbers as such, names in order. Raises ValueError for nesting deeper than
     anything compared here."""
-    return _encode(whole(value))
+    return text_of(whole(value))
+
+
+def text_of(value: Any) -> str:
+    """`written`, for what `parsed` or `whole` has given."""
+    return _encode(value)
 
 
 def whole(value: Any, deepest: int = _DEEPEST) -> Any:
@@ -41,7 +48,11 @@ def whole(value: Any, deepest: int = _DEEPEST) -> Any:
         return {name: whole(inner, deepest - 1) for name, inner in value.items()}
     if isinstance(value, list):
         return [whole(inner, deepest - 1) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+    return _number(value) if isinstance(value, float) else value
+
+
+def _number(value: float) -> float | int:
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def equal(given: Any, right: Any) -> bool:
@@ -55,9 +66,9 @@ def equal(given: Any, right: Any) -> bool:
     return given is not NOTHING and bool(given == right)
 
 
-def _finite(text: str) -> float:
+def _finite(text: str) -> float | int:
     value = float(text)
-    return value if isfinite(value) else refuse(text)
+    return _number(value) if isfinite(value) else refuse(text)
 
 
 def refuse(name: str) -> NoReturn:

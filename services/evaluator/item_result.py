@@ -97,8 +97,9 @@ def answered(
         result.cost_usd = cost
     result.identity = identity
     result.error = _cut("", " ".join(notes), _ERROR_BYTES, [])
+    statistics = result.statistics
     for name, value in scored.statistics.items():
-        result.statistics[name] = value
+        statistics[name] = value
     return result
 
 

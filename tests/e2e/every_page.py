@@ -7,19 +7,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from services.gateway.access import tokens
 from services.gateway.pages.compare.view import MOST
-from tests.gateway import fake_datasets
+from services.gateway.pages.jobs import rating
+from services.words import rubrics
+from tests.gateway import fake_datasets, fake_stored
 from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_access import with_tokens
-from tests.gateway.test_pages_judges import judged
+from tests.gateway.test_pages_judges import agreed, judged
 from tests.nats_server import NatsServer
-from tests.unit.words.test_rubrics import CORRECT
-from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2
+from tests.unit.words.test_rubrics import CORRECT, TIPS
+from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2
+from touchstone.v1.rubric_pb2 import Rubric
 
 REFUSED_KEY = "grok refused the key (invalid API key). Set XAI_API_KEY where the evaluator runs and restart it."
 
@@ -87,9 +90,74 @@ def _judged(world: World, job_id: str) -> str:
     answered, unparsed = item_result_pb2.OUTCOME_ANSWERED, item_result_pb2.OUTCOME_UNPARSED
     first.judgements.add(number=1, outcome=answered, scores=json.dumps(scores), response=told)
     first.judgements.add(number=2, outcome=unparsed, response=5 * HOSTILE)
+    agreed(first)
     second.job.state = job_pb2.Job.STATE_RUNNING
     second.job.spec.model, second.job.spec.endpoint = "claude-sonnet-4-20250514-thinking", "anthropic"
     return job.plan[0].task
+
+
+def rated(world: World, job_id: str, rubric: Rubric, count: int, rater: str = "local") -> list[str]:
+    """A person rates the first answers of the queue under a rubric. Returns how pages name these answers."""
+    asked = results_service_pb2.ListUnratedRequest(job_id=job_id, rubric=rubric, page_size=count)
+    given = [
+        results_service_pb2.Rating(
+            task=one.task, item=one.item, repeat=one.repeat, scores=_score(rubric, number), note="Clear." * (number % 2)
+        )
+        for number, one in enumerate(fake_stored.list_unrated(world, asked, rater).answers)
+    ]
+    sent = results_service_pb2.RateAnswersRequest(job_id=job_id, rubric=rubric, ratings=given)
+    fake_stored.rate(world, sent, rater)
+    return [rating.key_of(one) for one in given]
+
+
+def _score(rubric: Rubric, number: int) -> str:
+    return json.dumps(
+        {
+            one.name: one.choices[number % len(one.choices)].name if one.choices else one.lowest + number % 5
+            for one in rubric.criteria
+        }
+    )
+
+
+def odd_rubric() -> Rubric:
+    """Long choices, a long scale, negative scores, hostile words."""
+    criteria = [
+        {
+            "name": "whole",
+            "choices": [{"name": one, "value": n / 2} for n, one in enumerate(("no", HOSTILE[:70], "y"))],
+        },
+        {"name": "share", "lowest": 0, "highest": 100, "description": HOSTILE},
+        {
+            "name": "change",
+            "lowest": -2,
+            "highest": 2,
+            "examples": [{"answer": HOSTILE, "score": "-2", "why": HOSTILE}],
+        },
+    ]
+    return rubrics.of_value({"version": "odd-v1", "instructions": HOSTILE, "criteria": criteria})
+
+
+def _rating_places(world: World, job_id: str, small: str) -> list[Place]:
+    """Rating in its states: choosing a rubric, an answer of the queue, one that was rated, and the end of the queue."""
+    tips, odd, correct = rating.shipped(), odd_rubric(), rubrics.of_value(CORRECT)
+    by = {name: f"/rate?rubric={rubrics.digest(one)}" for name, one in (("tips", tips), ("odd", odd), ("all", correct))}
+    first, *_ = rated(world, job_id, tips, 12)
+    rated(world, job_id, tips, 7, "m.keller")
+    fake_stored.rate(world, results_service_pb2.RateAnswersRequest(job_id=job_id, rubric=odd), "m.keller")
+    rated(world, small, correct, 500)
+    by_judge, found = rubrics.of_value(TIPS), world.judges[job_id]
+    people = found.people.add(rubric=by_judge, raters=2, answers=60, shared=20)
+    for one in found.judges[0].agreement[1:]:
+        people.criteria.add(criterion=one.metric, alpha=one.alpha)
+    return [
+        Place("rating-choose", f"/jobs/{job_id}/rate"),
+        Place("rating", f"/jobs/{job_id}{by['tips']}"),
+        Place("rating-again", f"/jobs/{job_id}{by['tips']}&answer={quote(first)}"),
+        Place("rating-hostile", f"/jobs/{job_id}{by['odd']}"),
+        Place("rating-done", f"/jobs/{small}{by['all']}"),
+        Place("rating-agreement", f"/jobs/{job_id}/rate/agreement?rubric={rubrics.digest(by_judge)}"),
+        Place("rating-unknown", f"/jobs/{job_id}/rate?rubric=nothing", 404),
+    ]
 
 
 def places() -> tuple[World, list[Place]]:
@@ -148,6 +216,7 @@ def places() -> tuple[World, list[Place]]:
         Place("job-item", f"/jobs/{whole}/items/{world.jobs[whole].plan[0].task}/0"),
         Place("job-judged", f"/jobs/{compared[1]}?open={asked_of}%3A1"),
         Place("job-judge", f"/jobs/{compared[1]}/judge?by=rubric"),
+        *_rating_places(world, compared[1], rows[0]),
         Place("job-log", f"/jobs/{whole}/log"),
         Place("job-unknown", "/jobs/00000000-0000-4000-8000-000000000000", 404),
         Place("report-job", f"/jobs/{whole}/report.html"),

@@ -204,17 +204,17 @@ def _open(average: str, job_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
     return dict.fromkeys(job_ids, (1, len(job_ids))) if len(job_ids) > 1 else {}
 
 
-def list_unrated(world: World, request: pb.ListUnratedRequest) -> pb.ListUnratedResponse:
-    """Raises as the service."""
+def list_unrated(world: World, request: pb.ListUnratedRequest, rater: str = "") -> pb.ListUnratedResponse:
+    """Of the caller, or of somebody else. Raises as the service."""
     connection = _holding(world, _named(world, request.job_id), items=True)
-    return ratings.list_unrated(connection, request, rpc.identity().user)
+    return ratings.list_unrated(connection, request, rater or rpc.identity().user)
 
 
-def rate(world: World, request: pb.RateAnswersRequest) -> pb.RateAnswersResponse:
-    """Raises as the service."""
+def rate(world: World, request: pb.RateAnswersRequest, rater: str = "") -> pb.RateAnswersResponse:
+    """Of the caller, or of somebody else. Raises as the service."""
     connection = _holding(world, _named(world, request.job_id), items=True)
     now = datetime.now(UTC).replace(tzinfo=None)
-    stored = ratings.rate(connection, request, rpc.identity().user, now)
+    stored = ratings.rate(connection, request, rater or rpc.identity().user, now)
     for table in ("rubrics", "ratings"):
         world.ratings[table] = connection.execute(f"FROM {table} ORDER BY number").fetchall()
     # It holds what the world had before.

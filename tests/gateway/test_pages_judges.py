@@ -44,6 +44,19 @@ def judged(world: World, job: job_pb2.Job, rubric: dict[str, Any] = TIPS) -> res
     return found.judges[-1]
 
 
+def agreed(run: results_service_pb2.JudgeRun) -> None:
+    """People rated 60 of the answers under the rubric, two of them the same 20."""
+    for name in rubrics.names(run.rubric):
+        found = run.agreement.add(metric=name, answers=58, ratings_to_halve=45)
+        figures = {"bias": (0.105, 0.05, 0.16, 58), "people": (0.6, 0.541, 0.658, 60)}
+        figures["combined"] = (0.6125, 0.58, 0.644, 100)
+        if name != "composite":
+            figures |= {"accuracy": (0.62, 0.494, 0.734, 58), "kappa": (0.71, 0.55, 0.82, 58)}
+            figures["alpha"] = (0.64, -0.03, 0.83, 20)
+        for member, (value, low, high, n) in figures.items():
+            getattr(found, member).CopyFrom(results_service_pb2.Interval(value=value, low=low, high=high, n=n))
+
+
 def asked_of_judges(gateway: Running) -> list[results_service_pb2.ListJudgesRequest]:
     return [one for one in gateway.world.asked if isinstance(one, results_service_pb2.ListJudgesRequest)]
 
@@ -87,6 +100,51 @@ async def test_the_figures_are_those_of_rest(gateway: Running) -> None:
                 assert f"{name} {100 * figure['mean_on_scale']:.1f} of 100 {100 * low:.1f}–{100 * high:.1f}" in said
             else:
                 assert f"{name} {figure['mean_on_scale']:.1f} of 1–5 {low:.1f}–{high:.1f}" in said
+
+
+async def test_agreement_with_people_stands_at_each_judge_with_the_figures_of_rest(gateway: Running) -> None:
+    job = completed(gateway.world)
+    agreed(judged(gateway.world, job))
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert "On the 58 answers that both scored, its composite is 10.5 of 100 above people's." in said
+    assert "People's mean over all answers is 61.3 of 100 (58.0–64.4), from 60 rated answers" in said
+    assert "About 45 more ratings would halve this interval." in said
+    assert "What the figures against people mean" in said
+    (run,) = (await gateway.client.get(f"{BASE}/results/{job.job_id}/judges")).json()["judges"]
+    for name, one in run["agreement"].items():
+        row = said[said.index(f"{name} of ", said.index("Equal scores")) :]
+        assert row.startswith(f"{name} of {'100' if name == 'composite' else '1–5'} {one['answers']} ")
+        low, high = one["bias"]["ci95"]
+        if name == "composite":
+            assert f"+{100 * one['bias']['value']:.1f} +{100 * low:.1f} to +{100 * high:.1f}" in row
+            continue
+        assert f"{100 * one['accuracy']['value']:.1f} % 49.4–73.4" in row
+        assert f"{one['kappa']['value']:.2f} 0.55–0.82" in row
+        assert f"+{4 * one['bias']['value']:.2f} +{4 * low:.2f} to +{4 * high:.2f}" in row
+        for mean in ("people", "combined"):
+            low, high = one[mean]["ci95"]
+            assert f"{1 + 4 * one[mean]['value']:.2f} {1 + 4 * low:.2f}–{1 + 4 * high:.2f}" in row
+        assert f" {one['ratings_to_halve']} {one['alpha']['value']:.2f} −0.03 to 0.83" in row
+
+
+async def test_what_ratings_cannot_show_yet_is_said(gateway: Running) -> None:
+    job = completed(gateway.world)
+    run = judged(gateway.world, job, CORRECT)
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert "Nobody has rated answers by this rubric" in said
+    assert "What the figures against people mean" not in said
+    found = run.agreement.add(metric="correct", answers=1)
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert "People and this judge both scored 1 answer; its bias needs two." in said
+    assert "needs two answers rated in the order of the queue" in said
+    found.answers = 9
+    found.bias.CopyFrom(results_service_pb2.Interval(value=-0.02, low=-0.1, high=0.06, n=9))
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert "On the 9 answers that both scored, no difference from people in correct can be shown." in said
+    assert "−2.0 −10.0 to +6.0" in said
+    found.bias.high = -0.01
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert "its correct is 2.0 of 100 below people's" in said
 
 
 @pytest.mark.parametrize(

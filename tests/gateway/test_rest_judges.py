@@ -104,8 +104,16 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     agreed.bias.CopyFrom(results_service_pb2.Interval(value=0.1, low=0.05, high=0.15, n=12))
     run.judgements.add(number=1, outcome=item_result_pb2.OUTCOME_ANSWERED, scores='{"relevance":3}', response="<b>")
     run.judgements.add(number=2, outcome=item_result_pb2.OUTCOME_UNPARSED)
-    gateway.world.judges[judged.job_id] = results_service_pb2.ListJudgesResponse(judges=[run])
-    (found,) = (await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges")).json()["judges"]
+    people = results_service_pb2.PeopleAgreement(rubric=run.rubric, raters=2, answers=12, shared=5)
+    alpha = results_service_pb2.Interval(value=0.5, low=-0.1, high=0.9, n=5)
+    people.criteria.add(criterion="relevance", alpha=alpha)
+    people.criteria.add(criterion="tone")
+    gateway.world.judges[judged.job_id] = results_service_pb2.ListJudgesResponse(judges=[run], people=[people])
+    told = (await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges")).json()
+    (among,), (found,) = told["people"], told["judges"]
+    assert [among[name] for name in ("raters", "answers", "shared")] == [2, 12, 5]
+    assert among["alpha"] == {"relevance": {"value": 0.5, "ci95": [-0.1, 0.9], "n": 5}, "tone": None}
+    assert among["rubric"] == found["rubric"]
     assert (found["asked"], found["judged"], found["failed"]) == (100, 90, 9)
     assert found["rubric"] == json.loads(rubrics.written(run.rubric))
     assert list(found["criteria"]) == ["composite", "relevance"]

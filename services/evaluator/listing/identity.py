@@ -84,10 +84,14 @@ class Identity:
         self._spec, self._digest, self._kind, self._capabilities = spec, digest, kind, capabilities
         self._setup = setup
         self._begun: dict[Any, tuple[Any, bool]] = {0: self._begin(0)}
+        self._last: tuple[job_pb2.Sampling | None, bytes] = None, b""
+        """An item's own sampling as bytes: most items in a row have the very same one."""
 
     def __call__(self, item: Item, repeat: int) -> str:
         sampling = item.sampling
-        key = repeat if sampling is None else (repeat, sampling.SerializeToString(deterministic=True))
+        if sampling is not None and sampling is not self._last[0]:
+            self._last = sampling, sampling.SerializeToString(deterministic=True)
+        key = repeat if sampling is None else (repeat, self._last[1])
         if key not in self._begun:
             self._begun[key] = self._begin(repeat, sampling)
         begun, stop = self._begun[key]

@@ -17,6 +17,7 @@ from services.gateway.pages.jobs.history import cancel_selected, delete_selected
 from services.gateway.pages.jobs.judges import judges
 from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import delete, job_page, mark, retry, stop
+from services.gateway.pages.jobs.rating import agreement_page, rate, rate_page
 from services.gateway.pages.layout.jump import jump
 from services.gateway.pages.layout.login import login, logout
 from services.gateway.pages.operations import queue, settings
@@ -68,6 +69,9 @@ routes = [
     Route("/jobs/{job_id}/judges", judges),
     Route("/jobs/{job_id}/judge", judge_page),
     Route("/jobs/{job_id}/judge", start_judge, methods=["POST"]),
+    Route("/jobs/{job_id}/rate", rate_page),
+    Route("/jobs/{job_id}/rate", rate, methods=["POST"]),
+    Route("/jobs/{job_id}/rate/agreement", agreement_page),
     Route("/jobs/{job_id}/items", items),
     Route("/jobs/{job_id}/items/{task}/{item:int}", item),
     Route("/jobs/{job_id}/items/{task}/{item:int}/annotation", annotate, methods=["POST"]),

@@ -15,7 +15,7 @@ from services.results.storage.database import Connection
 from services.words import rubrics
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED
-from touchstone.v1.rubric_pb2 import Rubric
+from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 
 _SEED = 20_261_128
 _Shares = Mapping[str, float]
@@ -30,6 +30,34 @@ def agreements(connection: Connection, judged: str, judge: str, rubric: Rubric) 
     places = in_order(connection, judged)
     said = _judgements(connection, judge, rubric)
     return [_agreement(rubric, metric, places, people, said) for metric in rubrics.names(rubric)]
+
+
+def among_people(connection: Connection, judged: str) -> list[pb.PeopleAgreement]:
+    """How people agree with each other, for each rubric under which they rated answers of the job."""
+    rows = connection.execute(
+        "SELECT rubric FROM rubrics WHERE digest IN (SELECT rubric FROM present_ratings WHERE job_id = $job_id) "
+        "ORDER BY number",
+        {"job_id": judged},
+    ).fetchall()
+    places = in_order(connection, judged) if rows else []
+    return [
+        _among(rubric, places, _people(connection, judged, rubric)) for rubric in (rubrics.parse(t) for (t,) in rows)
+    ]
+
+
+def _among(
+    rubric: Rubric, places: Sequence[Place], people: Mapping[Place, Mapping[str, _Shares]]
+) -> pb.PeopleAgreement:
+    found = pb.PeopleAgreement(
+        rubric=rubric,
+        raters=len({rater for by_rater in people.values() for rater in by_rater}),
+        answers=len(people),
+        shared=sum(len(by_rater) > 1 for by_rater in people.values()),
+    )
+    for criterion in rubric.criteria:
+        alpha = _interval(_alpha(criterion.name, places, people, _level(criterion)))
+        found.criteria.add(criterion=criterion.name, alpha=alpha)
+    return found
 
 
 def _agreement(
@@ -48,13 +76,12 @@ def _agreement(
     )
     criterion = next((one for one in rubric.criteria if one.name == metric), None)
     if criterion is not None:
-        scale = not criterion.choices
         usual = _usual(metric, places, people)
         found.MergeFrom(
             pb.JudgeAgreement(
                 accuracy=_interval(agreement.accuracy(by_judge, usual)),
-                kappa=_interval(agreement.kappa(by_judge, usual, quadratic=scale)),
-                alpha=_interval(_alpha(metric, places, people, "ordinal" if scale else "nominal")),
+                kappa=_interval(agreement.kappa(by_judge, usual, quadratic=not criterion.choices)),
+                alpha=_interval(_alpha(metric, places, people, _level(criterion))),
             )
         )
     # Only what was rated in the order drawn at random says something of all answers.
@@ -88,6 +115,10 @@ def _usual(metric: str, places: Sequence[Place], people: Mapping[Place, Mapping[
         if counts and (len(counts) == 1 or counts[0][1] > counts[1][1]):
             found[number] = counts[0][0]
     return found
+
+
+def _level(criterion: RubricCriterion) -> agreement.Level:
+    return "nominal" if criterion.choices else "ordinal"
 
 
 def _alpha(

@@ -32,15 +32,15 @@ _SEED = 0
 def rate(
     connection: Connection, request: pb.RateAnswersRequest, rater: str, now: datetime, visible: Visibility = EVERYTHING
 ) -> pb.RateAnswersResponse:
-    """Stores the ratings that do not apply yet; all or none.
+    """Stores the ratings that do not apply yet; all or none. Without ratings, it stores the rubric alone.
 
     Raises InvalidRequestError for the rubric, BadLinesError with each wrong rating's place from 1, and NotFoundError
     for the job.
     """
     rubric = _checked(request.rubric)
-    if not 1 <= len(request.ratings) <= MOST_AT_ONCE:
+    if len(request.ratings) > MOST_AT_ONCE:
         raise InvalidRequestError(
-            f"ratings must hold between 1 and {MOST_AT_ONCE:,} ratings; it holds {len(request.ratings):,}.", "ratings"
+            f"ratings must hold at most {MOST_AT_ONCE:,} ratings; it holds {len(request.ratings):,}.", "ratings"
         )
     job = job_reads.get_job(connection, request.job_id, visible)
     answered = _answered(connection, job.job_id, [_place(rating) for rating in request.ratings])
@@ -79,12 +79,13 @@ def _store(
         ).fetchall()
     }
     changed = {place: one for place, one in said.items() if holds.get(place, ("", "")) != one}
-    if changed:
+    if changed or not said:
         connection.execute(
             "INSERT INTO rubrics SELECT coalesce(max(number), 0) + 1, $rubric, $written, $now FROM rubrics "
             "HAVING NOT EXISTS (SELECT 1 FROM rubrics WHERE digest = $rubric)",
             {"rubric": digest, "written": rubrics.written(rubric), "now": now},
         )
+    if changed:
         ((last,),) = connection.execute("SELECT coalesce(max(number), 0) FROM ratings").fetchall()
         connection.executemany(
             "INSERT INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -169,7 +170,7 @@ def list_ratings(
     rows = connection.execute(query("judging/ratings"), where | dict(zip(names, after, strict=True))).fetchall()
     page, token = paging.fill_page([_rating(row) for row in rows], size, filter_, _key)
     found = pb.ListRatingsResponse(ratings=page, next_page_token=token)
-    digests = sorted({one.rubric_digest for one in page})
+    digests = sorted({*(one.rubric_digest for one in page), request.rubric_digest})
     for (text,) in connection.execute(
         "SELECT rubric FROM rubrics WHERE digest IN (SELECT unnest($digests::VARCHAR[])) ORDER BY number",
         {"digests": digests},

@@ -711,10 +711,12 @@ class ListJudgesRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ...) -> None: ...
 
 class ListJudgesResponse(_message.Message):
-    __slots__ = ("judges",)
+    __slots__ = ("judges", "people")
     JUDGES_FIELD_NUMBER: _ClassVar[int]
+    PEOPLE_FIELD_NUMBER: _ClassVar[int]
     judges: _containers.RepeatedCompositeFieldContainer[JudgeRun]
-    def __init__(self, judges: _Optional[_Iterable[_Union[JudgeRun, _Mapping]]] = ...) -> None: ...
+    people: _containers.RepeatedCompositeFieldContainer[PeopleAgreement]
+    def __init__(self, judges: _Optional[_Iterable[_Union[JudgeRun, _Mapping]]] = ..., people: _Optional[_Iterable[_Union[PeopleAgreement, _Mapping]]] = ...) -> None: ...
 
 class JudgeRun(_message.Message):
     __slots__ = ("job", "rubric", "result", "judgements", "agreement")
@@ -751,6 +753,28 @@ class JudgeAgreement(_message.Message):
     alpha: Interval
     ratings_to_halve: int
     def __init__(self, metric: _Optional[str] = ..., answers: _Optional[int] = ..., accuracy: _Optional[_Union[Interval, _Mapping]] = ..., kappa: _Optional[_Union[Interval, _Mapping]] = ..., bias: _Optional[_Union[Interval, _Mapping]] = ..., combined: _Optional[_Union[Interval, _Mapping]] = ..., people: _Optional[_Union[Interval, _Mapping]] = ..., alpha: _Optional[_Union[Interval, _Mapping]] = ..., ratings_to_halve: _Optional[int] = ...) -> None: ...
+
+class PeopleAgreement(_message.Message):
+    __slots__ = ("rubric", "raters", "answers", "shared", "criteria")
+    RUBRIC_FIELD_NUMBER: _ClassVar[int]
+    RATERS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
+    CRITERIA_FIELD_NUMBER: _ClassVar[int]
+    rubric: _rubric_pb2.Rubric
+    raters: int
+    answers: int
+    shared: int
+    criteria: _containers.RepeatedCompositeFieldContainer[CriterionAlpha]
+    def __init__(self, rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., raters: _Optional[int] = ..., answers: _Optional[int] = ..., shared: _Optional[int] = ..., criteria: _Optional[_Iterable[_Union[CriterionAlpha, _Mapping]]] = ...) -> None: ...
+
+class CriterionAlpha(_message.Message):
+    __slots__ = ("criterion", "alpha")
+    CRITERION_FIELD_NUMBER: _ClassVar[int]
+    ALPHA_FIELD_NUMBER: _ClassVar[int]
+    criterion: str
+    alpha: Interval
+    def __init__(self, criterion: _Optional[str] = ..., alpha: _Optional[_Union[Interval, _Mapping]] = ...) -> None: ...
 
 class Interval(_message.Message):
     __slots__ = ("value", "low", "high", "n")

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from services import expected_calls, json_values
@@ -17,6 +18,7 @@ from touchstone.v1.content_pb2 import ToolCall
 
 _MOST_PAIRED = 128
 """Calls of one function that are paired with expected ones: those that are expected as they are, then the first."""
+_read = json.JSONDecoder().decode
 _STATISTICS = ("correct", "call_names", "call_arguments")
 _Call = dict[str, Any]
 
@@ -38,7 +40,7 @@ def tool_calls(read: Read | None) -> Scorer:
         if not reply.calls and reply.cut:
             return Extraction("", "none: the response was cut before a tool call")
         made = [_written(call.name, _arguments(call.arguments)) for call in reply.calls]
-        return Extraction(_listed(made), counted(len(made), "tool call") if made else "no tool call")
+        return Extraction(_listed(made), _how(len(made)))
 
     def right(value: Any) -> str:
         calls = expected_calls.expected(_parsed(value))
@@ -47,14 +49,13 @@ def tool_calls(read: Read | None) -> Scorer:
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
         if answer == answers[0]:
             # The same text, so that nothing has to be paired: as most answers of a good model are.
-            fields = tuple((name, 1.0) for name, _ in _missed(json.loads(answer)))
-            return _Compared(True, 1.0, 1.0, fields).statistics()
+            return _Compared(True, 1.0, 1.0, [(name, 1.0) for name, _ in _missed(_read(answer))]).statistics()
         values = _Values()
-        given = [_Given.of(call, values) for call in json.loads(answer)]
-        return max((_compared(given, json.loads(right), values) for right in answers), key=_quality).statistics()
+        given = [_Given.of(call, values) for call in _read(answer)]
+        return max((_compared(given, _read(right), values) for right in answers), key=_quality).statistics()
 
     def unread(answers: Sequence[str]) -> Mapping[str, float]:
-        return by_field(_missed(json.loads(answers[0])))
+        return by_field(_missed(_read(answers[0])))
 
     metrics = (
         mean("calls_exact", "correct"),
@@ -75,23 +76,24 @@ def tool_calls(read: Read | None) -> Scorer:
     )
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as those that are made for each answer below: that takes several times as long to make.
+@dataclass(slots=True)
 class _Compared:
     exact: bool
     names: float
     arguments: float
-    fields: tuple[tuple[str, float], ...]
+    fields: Sequence[tuple[str, float]]
 
     def statistics(self) -> dict[str, float]:
-        found = dict(zip(_STATISTICS, (float(self.exact), self.names, self.arguments), strict=True))
-        return found | by_field(self.fields)
+        own = zip(_STATISTICS, (float(self.exact), self.names, self.arguments), strict=True)
+        return {**dict(own), **by_field(self.fields)}
 
 
 def _quality(compared: _Compared) -> tuple[bool, float, float]:
     return compared.exact, compared.arguments, compared.names
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Graded:
     """A call that was given against an expected one of the same name: whether each expected argument is right, and how
     many others it has."""
@@ -132,7 +134,7 @@ def _key(value: Any) -> Hashable:
     return (list, *map(_key, value)) if isinstance(value, list) else value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Given:
     """A call of an answer. `values` has its arguments as of JSON, `numbers` the same as of `_Values`; `values` is None
     where its arguments are not an object."""
@@ -153,7 +155,7 @@ class _Given:
         return 1 if self.values is None else len(self.values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Expected:
     """An expected call. `allowed` has the numbers of the values of each argument, `open` those that are objects or
     lists with allowed values inside, and `optional` the arguments that may be left out. `known` remembers what
@@ -215,13 +217,13 @@ def _compared(given: Sequence[_Given], calls: Sequence[_Call], values: _Values) 
     most = max(len(given), len(expected))
     names = len(pairs) / most if most else 1.0
     exact = names == 1.0 and right == total
-    return _Compared(exact, names, right / total if total else float(exact), tuple(fields))
+    return _Compared(exact, names, right / total if total else float(exact), fields)
 
 
 def _calls(right: str) -> tuple[ToolCall, ...]:
     """With the first of the allowed values, and without arguments that may be left out."""
     made = []
-    for place, call in enumerate(json.loads(right), start=1):
+    for place, call in enumerate(_read(right), start=1):
         arguments = call.get("arguments")
         if arguments is None:
             allowed = call["allowed"].items()
@@ -255,6 +257,11 @@ def _pairs(
 ) -> dict[int, tuple[int, _Graded]]:
     """The place of the call that was given for each expected one. As many as possible are right; of the rest with one
     name, each expected one in turn takes the call with the most right arguments."""
+    wanted_names = [call.name for call in expected]
+    if len(set(wanted_names)) == len(expected) and all(len(places) == 1 for places in named.values()):
+        # Nothing to choose: most answers call each function once.
+        alone = {place: named[name][0] for place, name in enumerate(wanted_names) if name in named}
+        return {place: (other, _graded(given[other], expected[place])) for place, other in alone.items()}
     graded: dict[int, dict[int, _Graded]] = {}
     for name in {call.name for call in expected}:
         wanted = [place for place, call in enumerate(expected) if call.name == name]
@@ -340,6 +347,11 @@ def _parsed(value: Any) -> Any:
     return json_values.parsed(value) if isinstance(value, str) else value
 
 
+@lru_cache(maxsize=256)
+def _how(calls: int) -> str:
+    return counted(calls, "tool call") if calls else "no tool call"
+
+
 def _arguments(text: str) -> dict[str, Any] | str:
     """Of a call; the text itself where it is not a JSON object."""
     if not text.strip():
@@ -356,11 +368,11 @@ def _arguments(text: str) -> dict[str, Any] | str:
 def _written_expected(call: _Call) -> str:
     if "allowed" in call:
         return f'{{"name":{json_values.written(call["name"])},"allowed":{json_values.written(call["allowed"])}}}'
-    return _written(call["name"], call["arguments"])
+    return _written(call["name"], json_values.whole(call["arguments"]))
 
 
 def _written(name: str, arguments: dict[str, Any] | str) -> str:
-    return f'{{"name":{json_values.written(name)},"arguments":{json_values.written(arguments)}}}'
+    return f'{{"name":{json_values.text_of(name)},"arguments":{json_values.text_of(arguments)}}}'
 
 
 def _listed(calls: Sequence[str]) -> str:

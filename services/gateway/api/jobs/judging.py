@@ -59,6 +59,19 @@ _AGREED: dict[str, Schema] = {
     ),
     "people": about(null(FIGURE), "The same from the ratings alone."),
 }
+_PEOPLE: Schema = shape(
+    {
+        "rubric": about(RUBRIC.schema, "The rubric under which people rated."),
+        "raters": about(COUNT, "The people who rated."),
+        "answers": about(COUNT, "The answers that at least one of them rated."),
+        "shared": about(COUNT, "The answers that two or more of them rated."),
+        "alpha": about(
+            {"type": "object", "additionalProperties": null(FIGURE)},
+            "By criterion, Krippendorff's alpha of the people among themselves: ordinal for a scale.",
+        ),
+    },
+    name="PeopleAgreement",
+)
 _AGREEMENT: Schema = shape(
     {
         "answers": about(COUNT, "The answers that people and the judge scored."),
@@ -100,6 +113,7 @@ JUDGES: Schema = shape(
             ),
             "The jobs that judge, newest first.",
         ),
+        "people": about(array(_PEOPLE), "How people agree with each other, by the rubrics under which they rated."),
     },
     name="Judges",
 )
@@ -129,7 +143,8 @@ async def judges(call: Call) -> JSONResponse:
         job_id=call.job_id, task=query["task"] or "", item=query["item"] or 0, repeat=query["repeat"] or 0
     )
     found = await call.ask(call.ctx.backend.results.ListJudges, request)
-    return JSONResponse({"job_id": call.job_id, "judges": [_shown(run, bool(request.task)) for run in found.judges]})
+    shown = [_shown(run, bool(request.task)) for run in found.judges]
+    return JSONResponse({"job_id": call.job_id, "judges": shown, "people": [_people(one) for one in found.people]})
 
 
 def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any]:
@@ -157,6 +172,16 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
             for one in run.judgements
         ]
     return body
+
+
+def _people(found: results_service_pb2.PeopleAgreement) -> dict[str, Any]:
+    return {
+        "rubric": json.loads(rubrics.written(found.rubric)),
+        "raters": found.raters,
+        "answers": found.answers,
+        "shared": found.shared,
+        "alpha": {one.criterion: figure_of(one, "alpha") for one in found.criteria},
+    }
 
 
 def _agreement(found: results_service_pb2.JudgeAgreement) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from services.gateway import context
-from services.gateway.pages.display import formatting
+from services.gateway.pages.display import formatting, scales
 from services.gateway.pages.items.opinions import ask
+from services.gateway.pages.jobs import agreement
 from services.gateway.pages.layout.shell import fragment, is_fragment
 from services.gateway.reads import jobs
 from services.gateway.reads.values import is_bounded
@@ -18,10 +19,7 @@ from services.words import rubrics
 from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 from touchstone.v1.results_service_pb2 import JudgeRun
-from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
-
-_FINE = 4
-"""A scale with fewer steps has means with two decimals."""
+from touchstone.v1.rubric_pb2 import Rubric
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Line:
     """A judge: one that the job asked for has no job (`job` is None) before it starts. `failed` are judgements that
-    could not be read, `errors` calls that failed."""
+    could not be read, `errors` calls that failed; `agreement` is that with people, where some rated."""
 
     endpoint: str
     model: str
@@ -50,6 +48,7 @@ class Line:
     judged: int = 0
     failed: int = 0
     errors: int = 0
+    agreement: agreement.Agreement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,12 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The judges of one job. `live` while one of them may still change."""
+    """The judges of one job. `live` while one of them may still change; `may_rate` where people may rate, too."""
 
     lines: list[Line]
     sheets: list[Sheet]
     live: bool
+    may_rate: bool
 
 
 async def runs_of(request: Request, job: job_pb2.Job) -> list[JudgeRun]:
@@ -88,7 +88,8 @@ def section(job: job_pb2.Job, runs: Sequence[JudgeRun]) -> Section | None:
         rubric = rubrics.parse(judge.rubric)
         known.setdefault(rubrics.digest(rubric), rubric)
     live = any(line.job is None or not is_finished(line.job) for line in lines)
-    return Section(lines, [_sheet(rubric, digest) for digest, rubric in known.items()], live)
+    sheets = [_sheet(rubric, digest) for digest, rubric in known.items()]
+    return Section(lines, sheets, live, can_judge(job, ""))
 
 
 def _waiting(job: job_pb2.Job, runs: Sequence[JudgeRun]) -> list[Line]:
@@ -101,7 +102,7 @@ def _waiting(job: job_pb2.Job, runs: Sequence[JudgeRun]) -> list[Line]:
             started.remove(key)
         else:
             rubric = rubrics.parse(judge.rubric)
-            found.append(Line(judge.endpoint, judge.model, rubric.version, rubrics.digest(rubric)[:8], None))
+            found.append(Line(judge.endpoint, judge.model, rubric.version, rubrics.digest(rubric), None))
     return found
 
 
@@ -111,51 +112,37 @@ def _line(run: JudgeRun) -> Line:
         endpoint=run.job.spec.endpoint,
         model=run.job.spec.model,
         rubric=run.rubric.version,
-        digest=rubrics.digest(run.rubric)[:8],
+        digest=rubrics.digest(run.rubric),
         job=run.job,
         figures=[_figure(run.rubric, metric) for metric in run.result.metrics],
         asked=run.result.items_planned or run.job.progress.items_total,
         judged=outcomes.answered,
         failed=run.result.items - outcomes.answered - outcomes.infrastructure_error,
         errors=outcomes.infrastructure_error,
+        agreement=agreement.of_run(run),
     )
 
 
 def _figure(rubric: Rubric, metric: metric_pb2.Metric) -> Figure:
     """Bounds stand in the place of a mean that is not estimated, as on the judge's own page."""
-    criterion = next((one for one in rubric.criteria if one.name == metric.metric and not one.choices), None)
-    hundredths = " ".join(filter(None, (formatting.mean(metric), formatting.interval(metric))))
-    if criterion is None:
-        bounds = formatting.bounds(metric)
-        mean, interval = bounds or formatting.mean(metric), "" if bounds else formatting.interval(metric)
-        return Figure(metric.metric, mean, interval, "of 100", "what was scored counts, as a share of the most")
+    scale = scales.scale_of(rubric, metric.metric)
     if is_bounded(metric):
-        mean, interval = _span(criterion, metric.bound_low, metric.bound_high), ""
+        mean, interval = scales.span(scale, metric.bound_low, metric.bound_high), ""
     else:
-        mean = _on_scale(criterion, metric.mean) if metric.HasField("mean") else formatting.MISSING
+        mean = scales.mean(scale, metric.mean) if metric.HasField("mean") else formatting.MISSING
         known = metric.HasField("mean") and metric.HasField("ci95_low")
-        interval = _span(criterion, metric.ci95_low, metric.ci95_high) if known else ""
-    title = f"{hundredths} of 100 on the judge's own page"
-    return Figure(metric.metric, mean, interval, f"of {criterion.lowest}–{criterion.highest}", title)
-
-
-def _on_scale(criterion: RubricCriterion, share: float) -> str:
-    decimals = 2 if criterion.highest - criterion.lowest < _FINE else 1
-    text = f"{rubrics.on_scale(criterion, share):.{decimals}f}"
-    return text.removeprefix("-") if not float(text) else text.replace("-", "−")
-
-
-def _span(criterion: RubricCriterion, low: float, high: float) -> str:
-    ends = [_on_scale(criterion, low), _on_scale(criterion, high)]
-    return (" to " if criterion.lowest < 0 else "–").join(ends)
+        interval = scales.span(scale, metric.ci95_low, metric.ci95_high) if known else ""
+    title = "what was scored counts, as a share of the most"
+    if scale is not None:
+        hundredths = " ".join(filter(None, (formatting.mean(metric), formatting.interval(metric))))
+        title = f"{hundredths} of 100 on the judge's own page"
+    return Figure(metric.metric, mean, interval, scales.unit(scale), title)
 
 
 def _sheet(rubric: Rubric, digest: str) -> Sheet:
-    weights = [criterion.weight for criterion in rubric.criteria]
-    if not any(weights):
-        weights = [1.0] * len(weights)
-    shares = [f"{100 * weight / sum(weights):.0f} %" for weight in weights]
-    return Sheet(rubric, digest[:8], shares, [rubrics.allowed(criterion) for criterion in rubric.criteria])
+    return Sheet(
+        rubric, digest[:8], scales.weights(rubric), [rubrics.allowed(criterion) for criterion in rubric.criteria]
+    )
 
 
 def can_judge(job: job_pb2.Job, dropped: str) -> bool:

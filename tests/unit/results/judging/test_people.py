@@ -115,3 +115,20 @@ def test_several_raters_agree_among_themselves_and_their_usual_score_counts(judg
         assert alone[one.metric] == expected.value
         assert 0 < one.alpha.value < 1
         assert one.alpha.n == 20
+
+
+def test_people_agree_with_each_other_also_without_a_judge(judged: Connection) -> None:
+    assert people.among_people(judged, "a") == []
+    order = [item for _, item, _ in ratings.in_order(judged, "a")]
+    _rate(judged, order[:20])
+    (found,) = people.among_people(judged, "a")
+    assert (found.rubric, found.raters, found.answers, found.shared) == (RUBRIC, 1, 20, 0)
+    assert not any(one.HasField("alpha") for one in found.criteria)
+    _rate(judged, order[:12], "bob", 1)
+    (found,) = people.among_people(judged, "a")
+    assert (found.raters, found.answers, found.shared) == (2, 20, 12)
+    by_judge = {one.metric: one.alpha for one in people.agreements(judged, "a", "judge", RUBRIC)}
+    assert {one.criterion: one.alpha for one in found.criteria} == {
+        name: by_judge[name] for name in ("relevance", "actionability", "tone")
+    }
+    assert all(one.alpha.n == 12 for one in found.criteria)

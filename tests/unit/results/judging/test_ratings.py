@@ -136,9 +136,21 @@ def test_an_answer_whose_call_failed_is_not_rated(judged: Connection) -> None:
 def test_the_rubric_and_the_job_are_checked(judged: Connection) -> None:
     with pytest.raises(InvalidRequestError, match="needs a version"):
         rate(judged, rating(0), rubric=Rubric())
-    with pytest.raises(InvalidRequestError, match="between 1 and 1,000"):
-        rate(judged)
+    with pytest.raises(InvalidRequestError, match="at most 1,000"):
+        rate(judged, *(rating(number) for number in range(1_001)))
     with pytest.raises(NotFoundError):
         rate(judged, rating(0), job_id="b")
     with pytest.raises(NotFoundError):
         ratings.list_ratings(judged, pb.ListRatingsRequest(job_id="a"), Visibility("zoe"))
+
+
+def test_a_rubric_is_stored_without_a_rating_and_its_digest_names_it(judged: Connection) -> None:
+    own = deepcopy(TIPS) | {"version": "mine-v1"}
+    rubric = rubrics.of_value(own)
+    asked = pb.ListRatingsRequest(job_id="a", rubric_digest=rubrics.digest(rubric))
+    assert list(ratings.list_ratings(judged, asked).rubrics) == []
+    for _ in range(2):
+        assert rate(judged, rubric=rubric) == (0, 0)
+    found = ratings.list_ratings(judged, asked)
+    assert ([*found.rubrics], [*found.ratings]) == ([rubric], [])
+    assert not ratings.list_ratings(judged, pb.ListRatingsRequest(job_id="a")).rubrics

@@ -1,0 +1,134 @@
+"""How a judge agrees with people, in words and figures. The figures are those of REST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from services.gateway.pages.display import formatting, scales
+from touchstone.v1.results_service_pb2 import Interval, JudgeAgreement, JudgeRun, PeopleAgreement
+from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A figure with its 95 % interval; "–" where there is none."""
+
+    value: str = formatting.MISSING
+    interval: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One metric's agreement. `answers` have scores of people and judge; `rated` are behind people's mean; `more` are
+    the ratings that would halve the interval of `combined`, 0 where that cannot be said."""
+
+    name: str
+    unit: str
+    answers: int
+    equal: Shown
+    kappa: Shown
+    bias: Shown
+    alpha: Shown
+    people: Shown
+    combined: Shown
+    rated: int
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Of one judge: what it says of the score in sentences, and all metrics."""
+
+    sentences: list[str]
+    lines: list[Line]
+
+
+def of_run(run: JudgeRun) -> Agreement | None:
+    """None where nobody rated under the judge's rubric."""
+    if not run.agreement:
+        return None
+    lines = [_line(run.rubric, one) for one in run.agreement]
+    return Agreement([_differs(run.agreement[0], lines[0]), _both(lines[0])], lines)
+
+
+def alphas(found: PeopleAgreement) -> list[tuple[str, Shown, int]]:
+    """Krippendorff's alpha of people among themselves by criterion, and the answers behind it."""
+    told = []
+    for one in found.criteria:
+        alpha = one.alpha if one.HasField("alpha") else None
+        shown = Shown(coefficient(alpha.value), _coefficients(alpha.low, alpha.high)) if alpha else Shown()
+        told.append((one.criterion, shown, one.alpha.n))
+    return told
+
+
+def _line(rubric: Rubric, found: JudgeAgreement) -> Line:
+    scale = scales.scale_of(rubric, found.metric)
+    return Line(
+        name=found.metric,
+        unit=scales.unit(scale),
+        answers=found.answers,
+        equal=_shown(found, "accuracy", lambda one: f"{formatting.hundredths(one)} %", formatting.span),
+        kappa=_shown(found, "kappa", coefficient, _coefficients),
+        bias=_shown(found, "bias", lambda one: scales.change(scale, one), lambda *ends: _changes(scale, *ends)),
+        alpha=_shown(found, "alpha", coefficient, _coefficients),
+        people=_mean(scale, found, "people"),
+        combined=_mean(scale, found, "combined"),
+        rated=found.people.n,
+        more=found.ratings_to_halve,
+    )
+
+
+def _mean(scale: RubricCriterion | None, found: JudgeAgreement, name: str) -> Shown:
+    return _shown(
+        found,
+        name,
+        lambda one: scales.mean(scale, one, fine=True),
+        lambda low, high: scales.span(scale, low, high, fine=True),
+    )
+
+
+def _shown(
+    found: JudgeAgreement, name: str, value: Callable[[float], str], span: Callable[[float, float], str]
+) -> Shown:
+    if not found.HasField(name):
+        return Shown()
+    figure: Interval = getattr(found, name)
+    return Shown(value(figure.value), span(figure.low, figure.high))
+
+
+def coefficient(value: float) -> str:
+    """0.71, −0.08."""
+    text = f"{value:.2f}"
+    return "0.00" if text == "-0.00" else text.replace("-", "−")
+
+
+def _coefficients(low: float, high: float) -> str:
+    return (" to " if low < 0 else "–").join(map(coefficient, (low, high)))
+
+
+def _changes(scale: RubricCriterion | None, low: float, high: float) -> str:
+    return f"{scales.change(scale, low)} to {scales.change(scale, high)}"
+
+
+def _differs(found: JudgeAgreement, line: Line) -> str:
+    """Whether the judge is stricter or milder than people."""
+    rated = formatting.plural(found.answers, "answer")
+    if not found.HasField("bias"):
+        return f"People and this judge both scored {rated}; its bias needs two."
+    size = line.bias.value.lstrip("+−")
+    if found.bias.low <= 0 <= found.bias.high:
+        return f"On the {rated} that both scored, no difference from people in {line.name} can be shown."
+    word = "above" if found.bias.value > 0 else "below"
+    return f"On the {rated} that both scored, its {line.name} is {size} {line.unit} {word} people's."
+
+
+def _both(line: Line) -> str:
+    """People's mean over all answers, and what would make it more exact."""
+    if not line.combined.interval:
+        return "People's mean over all answers needs two answers rated in the order of the queue."
+    said = f"People's mean over all answers is {line.combined.value} {line.unit} ({line.combined.interval})"
+    said += f", from {formatting.plural(line.rated, 'rated answer')} and all of the judge's scores."
+    if line.more:
+        said += f" About {formatting.plural(line.more, 'more rating')} would halve this interval."
+    return said

@@ -1,0 +1,79 @@
+// Rating by keys: digits score the criterion at hand and go to the next one, Enter stores, s skips, n writes a note.
+"use strict";
+
+const folded = new Map();
+let shown = null;
+
+const deskNow = () => document.getElementById("desk");
+const questions = () => [...document.querySelectorAll("#desk .question")];
+const fieldOf = (question) => question?.querySelector(":checked") || question?.querySelector("input");
+const isEmpty = (question) => !question.querySelector(":checked") && !question.querySelector("input:not([type=radio])")?.value;
+const asked = () => document.activeElement?.closest("#desk .question") || questions().find(isEmpty);
+
+function moveOn(way) {
+  const all = questions();
+  const now = all.indexOf(asked());
+  const next = now < 0 && way < 0 ? all.length - 1 : Math.max(0, Math.min(all.length - 1, now + way));
+  fieldOf(all[next])?.focus();
+}
+
+function give(key, event) {
+  const question = asked();
+  const option = question?.querySelector(`input[data-key="${key}"]`);
+  if (!option) return;
+  event.preventDefault();
+  option.checked = true;
+  const following = questions()[questions().indexOf(question) + 1];
+  if (following) fieldOf(following).focus();
+  else document.querySelector("#rating .primary").focus();
+}
+
+function clickOn(selector, event) {
+  const one = document.querySelector(selector);
+  if (!one) return;
+  event.preventDefault();
+  one.click();
+}
+
+document.addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  const store = document.querySelector("#rating .primary");
+  // While a rating is on its way, the next answer has not been seen.
+  if (event.isComposing || document.querySelector("dialog[open]") || !store || store.disabled) return;
+  const command = event.ctrlKey || event.metaKey;
+  if (key === "Enter" && (command || target.matches("body, main, input"))) return clickOn("#rating .primary", event);
+  if (key === "Escape" && target.id === "note") return moveOn(0);
+  if (command || event.altKey || target.matches("textarea, select, input:not([type=radio])")) return;
+  if (/^[0-9]$/.test(key)) return give(key, event);
+  if (key === "j" || key === "k") return moveOn(key === "j" ? 1 : -1);
+  if (key === "s") return clickOn("[data-skip]", event);
+  if (key === "u") return clickOn("[form=clear]", event);
+  if (key === "[" && target.matches("input")) return clickOn(".steps [rel=prev]", event);
+  if (key === "]" && target.matches("input")) return clickOn(".steps [rel=next]", event);
+  if (key !== "n") return;
+  event.preventDefault();
+  document.getElementById("note").focus();
+});
+
+// What a reader folded or unfolded stays so with the next answer.
+document.addEventListener("toggle", ({ target }) => {
+  if (target.closest("#desk") && target.id) folded.set(target.id, target.open);
+}, true);
+
+function arrive() {
+  if (!deskNow() || deskNow() === shown) return;
+  const first = !shown;
+  shown = deskNow();
+  for (const [id, open] of folded) {
+    const one = document.getElementById(id);
+    if (one) one.open = open;
+  }
+  const wrong = document.querySelector("#desk .question.wrong");
+  fieldOf(wrong || questions()[0])?.focus({ preventScroll: true });
+  if (wrong) wrong.scrollIntoView({ block: "nearest" });
+  else if (!first && shown.getBoundingClientRect().top < 48) shown.scrollIntoView();
+  if (!first) htmx.trigger(document.getElementById("agreement"), "rated");
+}
+
+arrive();
+document.addEventListener("htmx:after:swap", arrive);
