@@ -45,6 +45,9 @@ UNKNOWN: list[Case] = [
     ("DELETE", f"/schedules/{NOBODY}", None),
     ("DELETE", f"/webhooks/{NOBODY}", None),
     ("POST", f"/webhooks/dead/{NOBODY}/redeliver", None),
+    ("GET", "/api/bench/runs/nobody", None),
+    ("GET", f"/api/bench/runs/{{experiment}}?job_id={NOBODY}", None),
+    ("GET", "/api/bench/leaderboard/nobody", None),
     ("GET", f"/admin/datasets/{NO_DATASET}", None),
     ("GET", f"/admin/datasets/{NO_DATASET}/rows", None),
     ("DELETE", f"/admin/datasets/{NO_DATASET}", None),
@@ -58,7 +61,14 @@ UNKNOWN: list[Case] = [
     ("POST", "/admin/benchmarks/estimate", {"model_id": "echo@baselines", "dataset_id": NO_DATASET}),
 ]
 
+
+def tips(**more: Any) -> dict[str, Any]:
+    """An experiment."""
+    return {"name": "new", "provider": "baselines", "models": "echo", "prompts": "v1", "n_scenarios": 2} | more
+
+
 IMPOSSIBLE: list[Case] = [
+    ("POST", "/api/bench/run", tips(name="{experiment}", n_scenarios=3)),
     ("POST", "/cancel/{done}", None),
     ("DELETE", "/jobs/{live}", None),
     ("POST", "/retry/{done}", None),
@@ -163,6 +173,10 @@ WRONG: list[tuple[str, dict[str, Any], int, str]] = [
     ("/admin/benchmarks/run", over(provider_batch=True), 400, "provider_batch"),
     ("/admin/benchmarks/run", over(budget_usd=1), 400, "budget_usd"),
     *(("/admin/benchmarks/estimate", over(pilot=value), 422, "pilot") for value in (4, 1001)),
+    ("/api/bench/run", tips(models=[{"provider": "nowhere", "model": "m"}]), 422, "models[0]"),
+    ("/api/bench/run", tips(prompts="v1,v9"), 422, "prompts[1]"),
+    ("/api/bench/run", tips(budget_usd=5), 422, "budget_usd"),
+    ("/api/bench/run", tips(models="m:7b"), 422, "max_model_b"),
     ("/compare", {"model_ids": ["{done}", "{other}"], "margin": 0}, 422, "margin"),
     ("/compare", {"model_ids": ["{done}", "{other}"], "alpha": 0.6}, 422, "alpha"),
 ]
@@ -229,6 +243,8 @@ def test_a_file_that_cannot_be_a_dataset_is_refused(
         ("/side-by-side?job_ids={done}", 422),
         ("/side-by-side?job_ids={done},{other}&filter=only_right", 422),
         ("/side-by-side?job_ids={done},{run}", 400),
+        ("/api/bench/runs/{experiment}?prompt=v9", 400),
+        ("/api/bench/leaderboard/{experiment}?judge=nowhere/m", 400),
     ],
 )
 def test_a_wrong_question_is_refused(backend: Backend, things: Things, twin: Twin, path: str, status: int) -> None:

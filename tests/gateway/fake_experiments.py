@@ -1,17 +1,21 @@
-"""Experiments of the fakes: definitions are read by the real reader; leaderboards are what a test puts there."""
+"""Experiments of the fakes, by the services' own rules: definitions are read, kept and compared as there, and figures
+are those of the world's jobs, unless a test puts others in their place."""
 
 from __future__ import annotations
 
 import json
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 from services import rpc
-from services.errors import ConflictError, NotFoundError
+from services.errors import ConflictError
 from services.experiments import grid, reading
 from services.experiments.definition import Definition
-from services.words import refusals
-from tests.gateway import fake_admission, fake_data
+from services.results.datasets import index
+from services.results.experiments import board, preparing, runs, stored
+from services.results.storage.database import Connection
+from tests.gateway import fake_admission, fake_data, fake_stored
 from tests.gateway.fake_world import World
 from touchstone.v1 import dataset_pb2, job_pb2, scheduler_service_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -30,21 +34,19 @@ class Runs:
         usual = next(one.endpoint for one in endpoints if one.kind == "ollama")
         names = [one.endpoint for one in endpoints]
         definition = reading.read(json.loads(request.definition), providers=names, default_provider=usual)
-        known = self.world.experiments.get(definition.name)
-        if known is not None and list(known.experiment.prompts) != [one.prompt_id for one in definition.prompts]:
-            raise ConflictError(f"Experiment {definition.name} has other prompts. Choose another name.")
-        answer = scheduler_service_pb2.RunExperimentResponse(
-            experiment=definition.name, cells=definition.cells, calls=len(definition.models) * definition.rows
-        )
+        source = preparing.source_of(definition)
+        known = next((one for one in _datasets(self.world) if one.experiment.name == definition.name), None)
+        if known is not None and (wrong := preparing.differing(known.experiment, source)):
+            raise ConflictError(wrong)
         if known is None and not request.check_only:
-            known = pb.GetExperimentResponse(experiment=_made(self.world, definition))
-            self.world.experiments[definition.name] = known
-        if known is not None:
-            answer.dataset_id = known.experiment.dataset_id
-            if not request.check_only:
-                _add_jobs(self.world, known.experiment, definition)
-            answer.jobs.extend(self.world.jobs[job.job_id] for job in known.experiment.jobs)
-        return answer
+            known = _kept(self.world, definition, source)
+        return scheduler_service_pb2.RunExperimentResponse(
+            experiment=definition.name,
+            dataset_id="" if known is None else known.dataset_id,
+            jobs=[] if known is None else _jobs(self.world, definition, known, make=not request.check_only),
+            cells=definition.cells,
+            calls=len(definition.models) * definition.rows,
+        )
 
 
 class Boards:
@@ -53,57 +55,61 @@ class Boards:
     world: World
 
     async def ListExperiments(self, request: Any, context: Any) -> Any:
+        """Raises as the service."""
         rpc.require_admin()
-        found = [one.experiment for one in reversed(self.world.experiments.values())]
-        page, token = _page(found, request, 20)
-        return pb.ListExperimentsResponse(experiments=page, next_page_token=token)
+        return stored.list_experiments(_connection(self.world), request)
 
     async def GetExperiment(self, request: Any, context: Any) -> Any:
         """Raises as the service."""
         rpc.require_admin()
         self.world.asked.append(request)
-        return self._named(request.name)
+        return self.world.experiments.get(request.name) or board.get_experiment(_connection(self.world), request)
 
     async def ListExperimentRuns(self, request: Any, context: Any) -> Any:
         """Raises as the service."""
         rpc.require_admin()
-        self._named(request.name)
-        found = [
-            one
-            for one in self.world.experiment_runs.get(request.name, [])
-            if request.job_id in ("", one.job_id)
-            and request.prompt in ("", one.prompt)
-            and (one.judge_pending or not request.judge_pending)
-        ]
-        page, token = _page(found, request, 100)
-        return pb.ListExperimentRunsResponse(runs=page, next_page_token=token)
-
-    def _named(self, name: str) -> pb.GetExperimentResponse:
-        if name not in self.world.experiments:
-            raise NotFoundError(refusals.not_found("Experiment", name))
-        return self.world.experiments[name]
+        if request.name in self.world.experiment_runs:
+            return _page(self.world.experiment_runs[request.name], request)
+        return runs.list_runs(_connection(self.world), request)
 
 
-def _page(found: list[Any], request: Any, most: int) -> tuple[list[Any], str]:
-    first, most = int(request.page_token or 0), request.page_size or most
-    return found[first : first + most], str(first + most) if len(found) > first + most else ""
+def _page(known: list[pb.ExperimentRun], request: pb.ListExperimentRunsRequest) -> pb.ListExperimentRunsResponse:
+    found = [
+        one
+        for one in known
+        if request.job_id in ("", one.job_id)
+        and request.prompt in ("", one.prompt)
+        and (one.judge_pending or not request.judge_pending)
+    ]
+    first, most = int(request.page_token or 0), request.page_size or 100
+    token = str(first + most) if len(found) > first + most else ""
+    return pb.ListExperimentRunsResponse(runs=found[first : first + most], next_page_token=token)
 
 
-def _made(world: World, definition: Definition) -> pb.Experiment:
-    dataset_id = f"ds_{uuid.uuid4().hex}"
-    world.datasets[dataset_id] = dataset_pb2.Dataset(dataset_id=dataset_id, name=definition.name, rows=definition.rows)
-    world.datasets[dataset_id].experiment.name = definition.name
-    world.rows[dataset_id] = [_row(row) for row in grid.rows(definition)]
-    made = pb.Experiment(
+def _datasets(world: World) -> list[dataset_pb2.Dataset]:
+    return [one for one in world.datasets.values() if one.HasField("experiment")]
+
+
+def _connection(world: World) -> Connection:
+    """A database with the world's experiments and what their jobs answered."""
+    jobs = [job for job in world.jobs.values() if job.spec.experiment_name]
+    connection = fake_stored.holding(world, jobs, items=True)
+    for dataset in _datasets(world):
+        index.add(connection, dataset_pb2.DatasetManifest(dataset=dataset), datetime.now(UTC))
+    return connection
+
+
+def _kept(world: World, definition: Definition, source: dataset_pb2.ExperimentSource) -> dataset_pb2.Dataset:
+    made = dataset_pb2.Dataset(
+        dataset_id=f"ds_{uuid.uuid4().hex}",
         name=definition.name,
         owner=rpc.identity().user,
-        dataset_id=dataset_id,
-        prompts=[one.prompt_id for one in definition.prompts],
-        scenarios=len(definition.scenarios),
-        repeats=definition.repeats,
-        rubric=definition.rubric,
+        rows=definition.rows,
+        experiment=source,
     )
-    made.created_at.GetCurrentTime()
+    made.uploaded_at.GetCurrentTime()
+    world.datasets[made.dataset_id] = made
+    world.rows[made.dataset_id] = [_row(row) for row in grid.rows(definition)]
     return made
 
 
@@ -114,14 +120,19 @@ def _row(row: dict[str, Any]) -> dataset_pb2.DatasetRow:
     )
 
 
-def _add_jobs(world: World, experiment: pb.Experiment, definition: Definition) -> None:
-    asked = {(job.spec.endpoint, job.spec.model) for job in experiment.jobs}
-    for model in definition.models:
-        if (model.provider, model.model) not in asked:
-            spec = job_pb2.JobSpec(
-                endpoint=model.provider,
-                model=model.model,
-                dataset=job_pb2.DatasetWork(dataset_id=experiment.dataset_id, name=experiment.name),
-            )
-            (job,) = fake_admission.created(world, "", [spec])
-            experiment.jobs.append(job)
+def _jobs(world: World, definition: Definition, dataset: dataset_pb2.Dataset, *, make: bool) -> list[job_pb2.Job]:
+    """In the order of the models: those that there are and, with `make`, new ones."""
+    there = {
+        (job.spec.endpoint, job.spec.model): job
+        for job in world.jobs.values()
+        if job.spec.experiment_name == definition.name
+    }
+    for model in definition.models if make else ():
+        place = model.provider, model.model
+        if place not in there:
+            work = job_pb2.DatasetWork(dataset_id=dataset.dataset_id)
+            spec = job_pb2.JobSpec(endpoint=model.provider, model=model.model, dataset=work)
+            (there[place],) = fake_admission.created(world, "", [spec])
+            there[place].spec.experiment_name = definition.name
+    wanted = [(model.provider, model.model) for model in definition.models]
+    return [there[place] for place in wanted if place in there]

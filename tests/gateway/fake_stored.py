@@ -44,7 +44,7 @@ def _database() -> Connection:
         return open_file(Path(folder) / "results.duckdb")
 
 
-def _holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) -> Connection:
+def holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) -> Connection:
     """A database with these jobs and what they measured; with `items` also their items. To store a job takes 10 ms, so
     that what was read a moment ago is kept."""
     stored = [fake_items.items(world, job.job_id) if items else [] for job in jobs]
@@ -129,13 +129,13 @@ def _put_items(connection: Connection, job: job_pb2.Job, stored: Sequence[pb.Sto
 
 def list_items(world: World, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
     """Raises as the service."""
-    connection = _holding(world, _named(world, request.job_id, request.baseline_job_id), items=True)
+    connection = holding(world, _named(world, request.job_id, request.baseline_job_id), items=True)
     return reads.list_items(connection, request)
 
 
 def get_item(world: World, request: pb.GetItemRequest) -> pb.GetItemResponse:
     """Raises as the service."""
-    connection = _holding(world, _named(world, request.job_id), items=True)
+    connection = holding(world, _named(world, request.job_id), items=True)
     return pb.GetItemResponse(item=reads.get_item(connection, request))
 
 
@@ -145,14 +145,14 @@ def export(world: World, request: pb.ExportRequest) -> list[pb.ExportResponse]:
     jobs = _of_project(world, request.jobs.project_id)
     if of_items:
         jobs = _named(world, request.items.job_id, request.items.baseline_job_id)
-    connection = _holding(world, jobs, items=of_items)
+    connection = holding(world, jobs, items=of_items)
     return list(exports.export(connection, request))
 
 
 def annotate(world: World, request: pb.AnnotateItemRequest) -> pb.AnnotateItemResponse:
     """Raises as the service."""
     asked = pb.GetItemRequest(job_id=request.job_id, task=request.task, item=request.item, repeat=request.repeat)
-    connection = _holding(world, _named(world, request.job_id), items=True)
+    connection = holding(world, _named(world, request.job_id), items=True)
     annotating.annotate(connection, request, rpc.identity(), datetime.now(UTC).replace(tzinfo=None))
     item = reads.get_item(connection, asked)
     # It holds what the world had before.
@@ -166,12 +166,12 @@ def annotate(world: World, request: pb.AnnotateItemRequest) -> pb.AnnotateItemRe
 
 def side_by_side(world: World, request: pb.ListSideBySideRequest) -> pb.ListSideBySideResponse:
     """Raises as the service."""
-    return SideBySide().rows(_holding(world, _named(world, *request.job_ids), items=True), request)
+    return SideBySide().rows(holding(world, _named(world, *request.job_ids), items=True), request)
 
 
 def judge_row(world: World, request: pb.JudgeRowRequest) -> pb.JudgeRowResponse:
     """Raises as the service."""
-    connection = _holding(world, _named(world, *request.job_ids), items=True)
+    connection = holding(world, _named(world, *request.job_ids), items=True)
     now = datetime.now(UTC).replace(tzinfo=None)
     said = annotating.judge_row(connection, request, rpc.identity(), now)
     world.preferences = connection.execute("FROM preferences ORDER BY number").fetchall()
@@ -183,7 +183,7 @@ def judge_row(world: World, request: pb.JudgeRowRequest) -> pb.JudgeRowResponse:
 def leaderboard(world: World, request: pb.GetLeaderboardRequest) -> pb.GetLeaderboardResponse:
     """Of the world's jobs on the suite. Raises as the service."""
     jobs = [job for job in _of_project(world, request.project_id) if suite_of(job.spec) == request.suite]
-    connection = _holding(world, jobs)
+    connection = holding(world, jobs)
     if request.suite in world.datasets:
         manifest = dataset_pb2.DatasetManifest(dataset=world.datasets[request.suite])
         index.add(connection, manifest, datetime.now(UTC))
@@ -206,13 +206,13 @@ def _open(average: str, job_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 def list_unrated(world: World, request: pb.ListUnratedRequest, rater: str = "") -> pb.ListUnratedResponse:
     """Of the caller, or of somebody else. Raises as the service."""
-    connection = _holding(world, _named(world, request.job_id), items=True)
+    connection = holding(world, _named(world, request.job_id), items=True)
     return ratings.list_unrated(connection, request, rater or rpc.identity().user)
 
 
 def rate(world: World, request: pb.RateAnswersRequest, rater: str = "") -> pb.RateAnswersResponse:
     """Of the caller, or of somebody else. Raises as the service."""
-    connection = _holding(world, _named(world, request.job_id), items=True)
+    connection = holding(world, _named(world, request.job_id), items=True)
     now = datetime.now(UTC).replace(tzinfo=None)
     stored = ratings.rate(connection, request, rater or rpc.identity().user, now)
     for table in ("rubrics", "ratings"):
@@ -224,4 +224,4 @@ def rate(world: World, request: pb.RateAnswersRequest, rater: str = "") -> pb.Ra
 
 def list_ratings(world: World, request: pb.ListRatingsRequest) -> pb.ListRatingsResponse:
     """Raises as the service."""
-    return ratings.list_ratings(_holding(world, _named(world, request.job_id), items=True), request)
+    return ratings.list_ratings(holding(world, _named(world, request.job_id), items=True), request)

@@ -60,9 +60,9 @@ class World:
     judges: dict[str, results_service_pb2.ListJudgesResponse] = field(default_factory=dict)
     """What judges found, by the judged job."""
     experiments: dict[str, results_service_pb2.GetExperimentResponse] = field(default_factory=dict)
-    """Experiments with their leaderboards, by name; the newest one last."""
+    """Leaderboards of experiments by name, in place of what their jobs measured."""
     experiment_runs: dict[str, list[results_service_pb2.ExperimentRun]] = field(default_factory=dict)
-    """What experiments asked, by name."""
+    """What experiments asked by name, in place of what their jobs did."""
     logs: dict[str, list[scheduler_service_pb2.LogLine]] = field(default_factory=dict)
     marks: dict[str, results_service_pb2.MarkRunRequest] = field(default_factory=dict)
     names: dict[str, results_service_pb2.Configuration] = field(default_factory=dict)

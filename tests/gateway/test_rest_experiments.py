@@ -84,7 +84,7 @@ async def test_a_definition_with_all_forms_judges_and_a_provider_by_its_kind(gat
     assert answer.status_code == 200, answer.text
     made = answer.json()
     assert (made["dataset_id"], made["jobs"], made["cells"], made["calls"]) == (None, [], 8, 16)
-    assert gateway.world.experiments == {}
+    assert gateway.world.datasets == {}
     request = asked(gateway)
     (asked_judge,) = request.judges
     assert (asked_judge.endpoint, asked_judge.model, asked_judge.repeats, asked_judge.rubric) == (
@@ -114,7 +114,7 @@ async def test_each_wrong_field_is_named(gateway: Running, changes: dict[str, An
     answer = await gateway.client.post(f"{BASE}/run", json=DOCUMENT | changes)
     assert answer.status_code == 422, answer.text
     assert [one["field"] for one in answer.json()["errors"]] == fields
-    assert gateway.world.experiments == {}
+    assert gateway.world.datasets == {}
 
 
 async def test_other_prompts_under_a_name_are_refused(gateway: Running) -> None:
@@ -222,7 +222,13 @@ async def test_a_leaderboard_gives_figures_as_json_and_csv(gateway: Running) -> 
     name = str(DOCUMENT["experiment"])
     address = f"{BASE}/leaderboard/{name}"
     empty = (await gateway.client.get(address)).json()
-    assert (empty["source"], empty["judge"], empty["leaderboard"], empty["models"]) == (None, None, [], [])
+    assert (empty["source"], empty["judge"], empty["judges"], len(empty["models"])) == (None, None, [], 4)
+    assert [(row["model"], row["prompt"]) for row in empty["leaderboard"]] == [
+        (model, prompt) for model in str(DOCUMENT["models"]).split(",") for prompt in ("v1", "v2-mentor", "v3-few-shot")
+    ]
+    assert {(row["rank"], row["composite"], row["rows"]) for row in empty["leaderboard"]} == {(None, None, 12)}
+    experiment = results_service_pb2.Experiment(name=name, rubric=reading.shipped_rubric())
+    gateway.world.experiments[name] = results_service_pb2.GetExperimentResponse(experiment=experiment)
     scored(gateway.world.experiments[name])
     board = (await gateway.client.get(address, params={"source": "judge", "judge": "ollama/judge"})).json()
     first, second = board["leaderboard"]
@@ -268,4 +274,4 @@ async def test_only_admins_may_call(nats: NatsServer) -> None:
             for method, path, body in CALLS:
                 answer = await gateway.client.request(method, BASE + path, json=body, headers=headers)
                 assert answer.status_code == status, f"{method} {path}: {answer.text}"
-            assert len(gateway.world.experiments) == (status == 200)
+            assert len(gateway.world.datasets) == (status == 200)

@@ -25,6 +25,8 @@ class OllamaServer(StubServer):
         self.thinking = ""
         self.done_reason = "stop"
         self.parameter_size = "7.6B"
+        self.sizes: dict[str, float] = {}
+        """By model, billions of parameters where they are not 7.6."""
         self.in_memory = True
         self.thinks = False
         self.abilities = ["tools", "vision"]
@@ -42,7 +44,7 @@ class OllamaServer(StubServer):
         return web.json_response({"version": "0.33.1"})
 
     async def tags(self, request: web.Request) -> web.Response:
-        details = {"parameter_size": self.parameter_size, "quantization_level": "Q4_K_M", "family": "stub"}
+        details = {"quantization_level": "Q4_K_M", "family": "stub"}
         models = [
             {
                 "name": name,
@@ -50,14 +52,22 @@ class OllamaServer(StubServer):
                 "modified_at": "2026-11-20T00:00:00Z",
                 "size": 4_700_000_000,
                 "digest": f"sha256:{name}",
-                "details": details,
+                "details": details | {"parameter_size": self._size(name)},
             }
             for name in self.behaviour.models
         ]
         return web.json_response({"models": models})
 
+    def _size(self, name: str) -> str:
+        return f"{self.sizes[name]}B" if name in self.sizes else self.parameter_size
+
     async def show(self, request: web.Request) -> web.Response:
-        info = {"general.architecture": "stub", "general.parameter_count": 7_600_000_000, "stub.context_length": 32768}
+        size = self.sizes.get((await request.json())["model"], 7.6)
+        info = {
+            "general.architecture": "stub",
+            "general.parameter_count": round(size * 1e9),
+            "stub.context_length": 32768,
+        }
         abilities = ["completion", *self.abilities, *(["thinking"] if self.thinks else [])]
         return web.json_response({"model_info": info, "capabilities": abilities, "details": {}})
 
