@@ -162,8 +162,12 @@ def _share(name: str) -> str:
 
 
 def _form(names: Sequence[str]) -> str:
-    """SQL of the form of other statistics; none would be no form."""
-    return "'" + json.dumps({name: "DOUBLE" for name in names if name not in _COLUMNS} or {"": "DOUBLE"}) + "'"
+    """SQL of the form of other statistics, which needs a name also where none is read."""
+    return (
+        "'"
+        + json.dumps({name: "DOUBLE" for name in names if name not in _COLUMNS} or {rubrics.COMPOSITE: "DOUBLE"})
+        + "'"
+    )
 
 
 def nothing(experiment: Stored) -> Said:

@@ -11,7 +11,8 @@ from services.results.statistics.intervals import clustered_interval
 from services.results.statistics.metric_values import Floats
 
 _SPAN = (0.0, 1.0)
-_ROUNDING = 1e-12
+_DIGITS = 12
+_ROUNDING = 10.0**-_DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,10 @@ def mean_of_means(scores: Floats) -> Mean | None:
 
 
 def _mean(value: float, variance: float, n: int) -> Mean:
-    value = min(1.0, max(0.0, value))
+    # Equal scores in another order have equal means.
+    value = min(1.0, max(0.0, round(value, _DIGITS)))
     if n < 2:
         return Mean(value, *_SPAN, n)
     stderr = math.sqrt(variance) if variance > _ROUNDING**2 else 0.0
     low, high = clustered_interval(value, stderr, n, _SPAN)
-    return Mean(value, max(0.0, low), min(1.0, high), n)
+    return Mean(value, max(0.0, min(value, low)), min(1.0, max(value, high)), n)

@@ -12,6 +12,7 @@ import pytest
 from services import bus
 from services.results.backups.checking import database_faults
 from services.results.backups.rebuilding import complete, rebuild
+from services.results.datasets import index
 from services.results.intake import writes
 from services.results.intake.writes import Mark
 from services.results.storage.database import Database
@@ -19,6 +20,7 @@ from services.results.storage.job_files import JobFiles, is_whole
 from services.results.storage.migrations import open_file
 from tests.unit.results.backups.rebuilt import DONE, ITEMS, JOBS, NEVER, filled
 from tests.unit.results.builders import START, event, job
+from tests.unit.results.experiments.made import Made
 
 
 def items_of(path: Path) -> list[tuple[object, ...]]:
@@ -52,12 +54,16 @@ async def test_every_item_of_finished_jobs_is_back_whatever_bytes_are_wrong(tmp_
 
 async def test_all_of_a_readable_database_is_taken(tmp_path: Path) -> None:
     path = await filled(tmp_path)
+    connection = open_file(path, tmp_path / "jobs")
+    experiment = Made(connection)
+    connection.close()
     rebuild(path, tmp_path / "nowhere", tmp_path / "fresh.duckdb", lambda words: None)
     with duckdb.connect(str(path)) as old, duckdb.connect(str(tmp_path / "fresh.duckdb")) as new:
         for (table,) in old.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             if table not in ("migrations", "positions"):
                 rows = old.execute(f"FROM {table} ORDER BY ALL").fetchall()
                 assert new.execute(f"FROM {table} ORDER BY ALL").fetchall() == rows, table
+        assert index.of_experiment(new, experiment.name) == experiment.dataset
 
 
 async def test_a_missing_database_is_made_of_the_files_alone(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from services.results.statistics import prediction_powered
 from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_file
 from services.words import rubrics
+from tests.unit.results.builders import seal
 from tests.unit.results.experiments.made import CRITERIA, Made, Scores, all_of
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED, OUTCOME_INFRASTRUCTURE_ERROR
@@ -190,6 +191,26 @@ def test_people_and_a_judge_together_are_the_estimate_of_both(connection: Connec
     assert first.mean.high - first.mean.low < max(row.composite.high - row.composite.low for row in found.rows[:2])
 
 
+@pytest.mark.parametrize("names", [["correct"], ["value"], ["correct", "tone"], ["target", "value"]])
+def test_criteria_may_have_any_names(connection: Connection, names: list[str]) -> None:
+    criteria = [{"name": name, "lowest": 0, "highest": 4} for name in names]
+    made = Made(connection, prompts=["p"], rubric={"version": "own-v1", "criteria": criteria})
+    made.job("a")
+    made.judge("j", "a", {0: dict.fromkeys(names, 3), 1: dict.fromkeys(names, 1)})
+    (row,) = board(connection).rows
+    assert row.composite.value == 0.5
+    assert {one.criterion: one.score.value for one in row.criteria} == dict.fromkeys(names, 0.5)
+
+
+def test_rows_with_one_mean_have_one_rank_whatever_the_order_of_their_scores(connection: Connection) -> None:
+    made = Made(connection, scenarios={"set": "tips", "count": 6})
+    for job in ("a", "b"):
+        made.job(job)
+        scores = [{**all_of(1 + number % 5), "tone": 1 + number % 3} for number in range(12)]
+        made.judge("j", job, dict(enumerate(scores if job == "a" else scores[:6][::-1] + scores[6:][::-1])))
+    assert [row.rank for row in board(connection).rows] == [1, 1, 3, 3]
+
+
 def test_speed_cost_and_failures_are_those_of_the_calls(connection: Connection) -> None:
     made = Made(connection, prompts=["p"], scenarios={"set": "tips", "count": 4})
     made.job("a", {0: "", 1: "one", 2: "two"}, failed={0}, cost_usd=0.25)
@@ -207,7 +228,11 @@ def test_the_diversity_of_tips_is_known_once_a_job_is_sealed_and_stays(connectio
     texts = {0: '["run far", "run fast"]', 1: "1. read\n2. sleep", 2: "one tip", 3: '["same", "same"]'}
     made.job("a", texts)
     assert not any(row.HasField("diversity") for row in board(connection).rows)
-    made.job("b", texts, minute=1, sealed=True)
+    job = made.job("b", texts, minute=1, sealed=True)
+    # The texts go, and the result is computed again.
+    connection.execute("INSERT INTO answer_texts VALUES ('b', 1, now(), 0, now(), 1)")
+    connection.execute("UPDATE items SET response = '' WHERE job_id = 'b'")
+    seal(connection, job)
     found = rows(board(connection))
     assert candidates.diversity(["run far", "run fast"]) == pytest.approx(2 / 3)
     assert (found["b/p"].diversity.value, found["b/p"].diversity.n) == pytest.approx(((2 / 3 + 1) / 2, 2))
