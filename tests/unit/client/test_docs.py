@@ -25,6 +25,7 @@ from touchstone_client.command.gate import exits as gate_exits
 DOCS = Path(__file__).parents[3] / "docs"
 GRPC, CLI = (DOCS / "grpc.md").read_text(), (DOCS / "cli.md").read_text()
 EXPERIMENTS = (DOCS / "experiments.md").read_text()
+README = (DOCS.parent / "client/README.md").read_text()
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -39,7 +40,7 @@ def commands(text: str, first: str) -> list[list[str]]:
     return [words[: words.index(">")] if ">" in words else words for words in bare if words[:1] == [first]]
 
 
-@pytest.mark.parametrize("words", commands(CLI + GRPC + EXPERIMENTS, "touchstone"), ids=" ".join)
+@pytest.mark.parametrize("words", commands(CLI + GRPC + EXPERIMENTS + README, "touchstone"), ids=" ".join)
 def test_every_command_shown_is_accepted(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "prompt.txt").write_text("{{question}}")
     monkeypatch.chdir(tmp_path)

@@ -163,7 +163,7 @@ def _models(board: Board) -> Table:
             model.worst if model.worst_prompt else None,
             model.endpoint,
         )
-        for model in board.models
+        for model in sorted(board.models, key=lambda one: -one.mean.value)
     ]
     return Table(columns, rows, title="Models over all prompts")
 
