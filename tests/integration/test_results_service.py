@@ -29,6 +29,7 @@ from touchstone.v1 import (
     endpoint_pb2,
     evaluator_pb2,
     job_pb2,
+    results_internal_service_pb2,
     results_internal_service_pb2_grpc,
     results_service_pb2_grpc,
     token_pb2,
@@ -396,14 +397,18 @@ async def test_sealing_stored_items_stored_answers_and_experiments_need_an_admin
                 assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
             stored = await own.ListStoredItems(pb.ListStoredItemsRequest(job_id="x"), metadata=rpc.metadata("s3cret"))
             assert list(stored.tasks) == []
+        preparing = results_internal_service_pb2.PrepareExperimentRequest(owner="ann", definition="{}")
         experiments = (
+            results_internal_service_pb2_grpc.ResultsInternalServiceStub(channel).PrepareExperiment(
+                preparing, metadata=user
+            ),
             stub.ListExperiments(pb.ListExperimentsRequest(), metadata=user),
             stub.GetExperiment(pb.GetExperimentRequest(name="tips"), metadata=user),
             stub.ListExperimentRuns(pb.ListExperimentRunsRequest(name="tips"), metadata=user),
         )
-        for call in experiments:
+        for asked in experiments:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await call
+                await asked
             assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
         listed = await stub.ListExperiments(pb.ListExperimentsRequest(), metadata=rpc.metadata("s3cret"))
         assert list(listed.experiments) == []

@@ -18,6 +18,7 @@ from services.results.experiments.scores import Scores
 from services.results.experiments.stored import Stored
 from services.results.judging import ratings
 from services.results.paired.scenario_differences import rank_ranges
+from services.results.runs import job_reads
 from services.results.statistics.metric_values import Ints
 from services.results.statistics.scenario_means import Mean
 from services.results.storage.database import Connection
@@ -40,6 +41,8 @@ def get_experiment(connection: Connection, request: pb.GetExperimentRequest) -> 
     """Raises NotFoundError, and InvalidRequestError for a judge that has scored no answer."""
     experiment = stored.find(connection, request.name)
     asked = answers.asked(connection, experiment)
+    marked = job_reads.uncounted(connection, [job.job_id for job in experiment.jobs])
+    uncounted = [place for place, job in enumerate(experiment.jobs) if job.job_id in marked]
     judges = {name: said for name, said in answers.judged(connection, experiment, asked).items() if said.scored.any()}
     if request.judge and request.judge not in judges:
         raise InvalidRequestError(_no_judge(request.judge, list(judges)), "judge")
@@ -47,6 +50,8 @@ def get_experiment(connection: Connection, request: pb.GetExperimentRequest) -> 
     judged = judges.get(judge) or answers.nothing(experiment)
     source = request.source or (JUDGE if judge else PEOPLE)
     people = answers.nothing(experiment) if source == JUDGE else answers.rated(connection, experiment)
+    for said in (judged, people):
+        said.shares[:, uncounted] = np.nan
     shape = len(experiment.prompts), len(experiment.scenarios), experiment.repeats
     if source == COMBINED:
         found = scores.of_both(people, judged, asked, _order(experiment, people), shape)

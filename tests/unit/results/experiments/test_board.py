@@ -99,6 +99,21 @@ def test_a_model_without_scores_for_a_prompt_has_no_mean_and_stands_last(judged:
     assert not rows(found)["c/p"].HasField("to_first")
 
 
+def test_a_job_that_was_marked_invalid_has_no_scores(judged: Made) -> None:
+    judged.connection.execute(
+        "INSERT INTO marks VALUES (1, 'b', $mark, 'wrong weights', '', 'root', now())",
+        {"mark": int(pb.RUN_MARK_INVALIDATED)},
+    )
+    found = board(judged.connection)
+    assert [(row.model, row.rank, row.answered) for row in found.rows] == [
+        ("a", 1, 2),
+        ("a", 2, 2),
+        ("b", 0, 2),
+        ("b", 0, 2),
+    ]
+    assert not found.models[1].HasField("mean")
+
+
 def test_a_judge_that_fails_on_a_tenth_of_the_answers_moves_no_score(connection: Connection) -> None:
     made = Made(connection, scenarios={"set": "tips", "count": 10})
     scores: dict[int, Scores | None] = {row: all_of(1 + row % 5) for row in range(20)}
