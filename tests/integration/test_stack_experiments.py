@@ -17,7 +17,7 @@ from tests.servers.ollama_server import OllamaServer
 from tests.servers.stub import Behaviour
 from tests.stack import Stack, running, until
 from tests.stub_thread import stub_thread
-from touchstone.v1 import job_pb2, scheduler_service_pb2
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 
 pytestmark = pytest.mark.stack
 
@@ -152,6 +152,17 @@ def test_a_judge_on_the_same_machine_is_loaded_once_all_answers_are_there(stack:
     asked = [model for event, model in machine.story if event == "ask"]
     assert asked[-24:] == ["judge"] * 24
     assert sorted(asked[:-24]) == sorted(MODELS[:2] * 12)
+
+    board = stack.results.GetExperiment(results_service_pb2.GetExperimentRequest(name="judged"), timeout=20)
+    assert (board.judge, board.source) == ("ollama/judge", results_service_pb2.GetExperimentRequest.SOURCE_JUDGE)
+    assert [(row.rank, row.rank_low, row.rank_high, row.scored, row.judge_failures) for row in board.rows] == [
+        (1, 1, 2, 12, 0)
+    ] * 2
+    for row in board.rows:
+        assert row.composite.value == pytest.approx(0.4 * 0.75 + 0.4 * 0.5 + 0.2 * 1)
+        assert [one.score.value for one in row.criteria] == [0.75, 0.5, 1.0]
+        # All tips of an answer are the same.
+        assert (row.diversity.value, row.diversity.n) == (0.0, 12)
 
 
 def test_a_model_that_is_too_large_is_refused_by_the_size_that_its_endpoint_tells(stack: Stack) -> None:
