@@ -50,6 +50,8 @@ def _change(chance: Random, number: int) -> Callable[[Any, Any], Any]:
     manifest = dataset_pb2.DatasetManifest(request_id=chance.choice(["", "a", "b"]), asked=chance.choice([b"x", b"y"]))
     manifest.dataset.dataset_id, manifest.dataset.owner = dataset_id, chance.choice(["ann", "bob"])
     manifest.dataset.uploaded_at.FromDatetime(_NOW - timedelta(hours=chance.choice([1, 30])))
+    if number % 2:
+        manifest.dataset.experiment.name = "tips"
     for digest in chance.sample(_DIGESTS, 2):
         manifest.shards.add(digest=digest, rows=1)
     return lambda m, c: m.add(c, manifest, _NOW)
@@ -60,6 +62,8 @@ def _questions() -> list[tuple[str, Callable[[Any, Any], Any]]]:
     return [
         ("listed", lambda m, c: m.listed(c)),
         ("free", lambda m, c: m.without_dataset(c, _DIGESTS)),
+        ("experiment", lambda m, c: m.of_experiment(c, "tips")),
+        ("none", lambda m, c: m.of_experiment(c, "")),
         ("jobs", lambda m, c: m.jobs_over(c, _DATASETS)),
         *((f"get {d}", lambda m, c, d=d: m.get(c, d)) for d in _DATASETS),
         *((f"of bob {d}", lambda m, c, d=d: m.get(c, d, Visibility("bob"))) for d in _DATASETS),
@@ -88,5 +92,5 @@ def test_both_indexes_give_the_same_answers(tmp_path: Path) -> None:
             told = _answer(ask, _Memory(), memory)
             assert told == _answer(ask, _Real(), real), (number, what)
             found.add(told if isinstance(told, str) else what.split()[0] if told else "")
-    assert {"listed", "free", "jobs", "get", "of", "find", "ConflictError", "NotFoundError"} <= found
+    assert {"listed", "free", "experiment", "jobs", "get", "of", "find", "ConflictError", "NotFoundError"} <= found
     real.close()
