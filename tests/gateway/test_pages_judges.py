@@ -133,6 +133,15 @@ async def test_what_ratings_cannot_show_yet_is_said(gateway: Running) -> None:
     said = section(await page(gateway, f"/jobs/{job.job_id}"))
     assert "Nobody has rated answers by this rubric" in said
     assert "What the figures against people mean" not in said
+    run.verdicts.answers = 12
+    run.verdicts.accuracy.CopyFrom(results_service_pb2.Interval(value=0.75, low=0.468, high=0.911, n=12))
+    run.verdicts.kappa.CopyFrom(results_service_pb2.Interval(value=0.5, low=-0.1, high=0.8, n=12))
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert (
+        "On 75.0 % (46.8–91.1) of 12 answers with a verdict, it agrees with golden, fix or wrong; kappa 0.50." in said
+    )
+    assert "Nobody has rated answers by this rubric" in said
+    assert "What the figures against people mean" not in said
     found = run.agreement.add(metric="correct", answers=1)
     said = section(await page(gateway, f"/jobs/{job.job_id}"))
     assert "People and this judge both scored 1 answer; its bias needs two." in said

@@ -100,6 +100,8 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     run.result.outcomes.CopyFrom(metric_pb2.OutcomeCounts(answered=90, unparsed=8, refused=1, infrastructure_error=1))
     run.result.metrics.add(metric="composite", mean=0.6, ci95_low=0.5, ci95_high=0.7, n=90)
     run.result.metrics.add(metric="relevance", mean=0.5, ci95_low=0.25, ci95_high=0.75, n=90, beside=True)
+    run.verdicts.answers = 5
+    run.verdicts.accuracy.MergeFrom(results_service_pb2.Interval(value=0.8, low=0.3, high=0.9, n=5))
     agreed = run.agreement.add(metric="relevance", answers=12, ratings_to_halve=40)
     agreed.bias.CopyFrom(results_service_pb2.Interval(value=0.1, low=0.05, high=0.15, n=12))
     run.judgements.add(number=1, outcome=item_result_pb2.OUTCOME_ANSWERED, scores='{"relevance":3}', response="<b>")
@@ -126,6 +128,7 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     assert (of_relevance["answers"], of_relevance["ratings_to_halve"]) == (12, 40)
     assert of_relevance["bias"] == {"value": 0.1, "ci95": [0.05, 0.15], "n": 12}
     assert of_relevance["combined"] is None
+    assert found["verdicts"] == {"answers": 5, "accuracy": {"value": 0.8, "ci95": [0.3, 0.9], "n": 5}, "kappa": None}
     item: dict[str, str | int] = {"task": "demo", "item": 3}
     (found,) = (await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges", params=item)).json()["judges"]
     assert found["judgements"] == [

@@ -18,6 +18,8 @@ from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED
 from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 
 _SEED = 20_261_128
+_HALF = 0.5
+"""From this share of its scale on, a score says that an answer is good as it is."""
 _Shares = Mapping[str, float]
 
 
@@ -30,6 +32,23 @@ def agreements(connection: Connection, judged: str, judge: str, rubric: Rubric) 
     places = in_order(connection, judged)
     said = _judgements(connection, judge, rubric)
     return [_agreement(rubric, metric, places, people, said) for metric in rubrics.names(rubric)]
+
+
+def verdicts(connection: Connection, judged: str, judge: str, rubric: Rubric) -> pb.VerdictAgreement | None:
+    """How the score of the job `judge` agrees with people's verdicts on the answers; None where none has both."""
+    rows = connection.execute(
+        "SELECT task, item, repeat, verdict FROM present_annotations WHERE job_id = $job_id AND verdict <> $none",
+        {"job_id": judged, "none": int(pb.Annotation.VERDICT_UNSPECIFIED)},
+    ).fetchall()
+    places = [(task, item, repeat) for task, item, repeat, _ in rows]
+    by_people = np.array([float(verdict == pb.Annotation.VERDICT_GOLDEN) for *_, verdict in rows])
+    scores = _means(rubrics.names(rubric)[0], places, _judgements(connection, judge, rubric) if rows else {})
+    by_judge = np.where(np.isnan(scores), np.nan, scores >= _HALF)
+    accuracy = agreement.accuracy(by_judge, by_people)
+    if accuracy is None:
+        return None
+    kappa = _interval(agreement.kappa(by_judge, by_people))
+    return pb.VerdictAgreement(answers=accuracy.n, accuracy=_interval(accuracy), kappa=kappa)
 
 
 def among_people(connection: Connection, judged: str) -> list[pb.PeopleAgreement]:

@@ -35,6 +35,9 @@ def list_judges(
         if result.tasks:
             run.result.CopyFrom(result.tasks[0])
         run.agreement.extend(people.agreements(connection, request.job_id, job.job_id, run.rubric))
+        verdicts = people.verdicts(connection, request.job_id, job.job_id, run.rubric)
+        if verdicts is not None:
+            run.verdicts.CopyFrom(verdicts)
         if request.task:
             run.judgements.extend(_judgements(connection, job.job_id, request))
     return found

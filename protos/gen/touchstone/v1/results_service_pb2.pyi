@@ -719,18 +719,30 @@ class ListJudgesResponse(_message.Message):
     def __init__(self, judges: _Optional[_Iterable[_Union[JudgeRun, _Mapping]]] = ..., people: _Optional[_Iterable[_Union[PeopleAgreement, _Mapping]]] = ...) -> None: ...
 
 class JudgeRun(_message.Message):
-    __slots__ = ("job", "rubric", "result", "judgements", "agreement")
+    __slots__ = ("job", "rubric", "result", "judgements", "agreement", "verdicts")
     JOB_FIELD_NUMBER: _ClassVar[int]
     RUBRIC_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     JUDGEMENTS_FIELD_NUMBER: _ClassVar[int]
     AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
     job: _job_pb2.Job
     rubric: _rubric_pb2.Rubric
     result: _metric_pb2.TaskResult
     judgements: _containers.RepeatedCompositeFieldContainer[Judgement]
     agreement: _containers.RepeatedCompositeFieldContainer[JudgeAgreement]
-    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., result: _Optional[_Union[_metric_pb2.TaskResult, _Mapping]] = ..., judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ..., agreement: _Optional[_Iterable[_Union[JudgeAgreement, _Mapping]]] = ...) -> None: ...
+    verdicts: VerdictAgreement
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., result: _Optional[_Union[_metric_pb2.TaskResult, _Mapping]] = ..., judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ..., agreement: _Optional[_Iterable[_Union[JudgeAgreement, _Mapping]]] = ..., verdicts: _Optional[_Union[VerdictAgreement, _Mapping]] = ...) -> None: ...
+
+class VerdictAgreement(_message.Message):
+    __slots__ = ("answers", "accuracy", "kappa")
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    ACCURACY_FIELD_NUMBER: _ClassVar[int]
+    KAPPA_FIELD_NUMBER: _ClassVar[int]
+    answers: int
+    accuracy: Interval
+    kappa: Interval
+    def __init__(self, answers: _Optional[int] = ..., accuracy: _Optional[_Union[Interval, _Mapping]] = ..., kappa: _Optional[_Union[Interval, _Mapping]] = ...) -> None: ...
 
 class JudgeAgreement(_message.Message):
     __slots__ = ("metric", "answers", "accuracy", "kappa", "bias", "combined", "people", "alpha", "ratings_to_halve")

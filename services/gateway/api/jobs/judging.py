@@ -82,6 +82,18 @@ _AGREEMENT: Schema = shape(
     },
     name="JudgeAgreement",
 )
+_VERDICTS: Schema = shape(
+    {
+        "answers": about(COUNT, "The answers that have the judge's score and a verdict."),
+        "accuracy": about(
+            FIGURE,
+            "The share of them on which they agree: at least half of the scale agrees with golden, less with fix and "
+            "wrong.",
+        ),
+        "kappa": about(null(FIGURE), "Cohen's kappa. null where both put all answers on one and the same side."),
+    },
+    name="VerdictAgreement",
+)
 JUDGES: Schema = shape(
     {
         "job_id": members.JOB_ID,
@@ -104,6 +116,9 @@ JUDGES: Schema = shape(
                         "agreement": about(
                             {"type": "object", "additionalProperties": _AGREEMENT},
                             "How the judge agrees with people, by metric. Empty where nobody rated under its rubric.",
+                        ),
+                        "verdicts": about(
+                            null(_VERDICTS), "How it agrees with people's verdicts. null where no answer has both."
                         ),
                         "judgements": about(array(_JUDGEMENT), "Of the answer that was asked for."),
                     },
@@ -159,6 +174,7 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
         "asked": run.result.items_planned,
         "judged": outcomes.answered,
         "agreement": {one.metric: _agreement(one) for one in run.agreement},
+        "verdicts": _verdicts(run.verdicts) if run.HasField("verdicts") else None,
         "failed": run.result.items - outcomes.answered - outcomes.infrastructure_error,
     }
     if of_item:
@@ -182,6 +198,10 @@ def _people(found: results_service_pb2.PeopleAgreement) -> dict[str, Any]:
         "shared": found.shared,
         "alpha": {one.criterion: figure_of(one, "alpha") for one in found.criteria},
     }
+
+
+def _verdicts(found: results_service_pb2.VerdictAgreement) -> dict[str, Any]:
+    return {"answers": found.answers, **{name: figure_of(found, name) for name in ("accuracy", "kappa")}}
 
 
 def _agreement(found: results_service_pb2.JudgeAgreement) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.gateway.pages.display import formatting, scales
-from touchstone.v1.results_service_pb2 import Interval, JudgeAgreement, JudgeRun, PeopleAgreement
+from touchstone.v1.results_service_pb2 import Interval, JudgeAgreement, JudgeRun, PeopleAgreement, VerdictAgreement
 from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 
 
@@ -45,11 +45,12 @@ class Agreement:
 
 
 def of_run(run: JudgeRun) -> Agreement | None:
-    """None where nobody rated under the judge's rubric."""
-    if not run.agreement:
-        return None
+    """None where nobody rated under the judge's rubric, and no answer has a verdict."""
     lines = [_line(run.rubric, one) for one in run.agreement]
-    return Agreement([_differs(run.agreement[0], lines[0]), _both(lines[0])], lines)
+    sentences = [_differs(run.agreement[0], lines[0]), _both(lines[0])] if lines else []
+    if run.HasField("verdicts"):
+        sentences.append(_verdicts(run.verdicts))
+    return Agreement(sentences, lines) if sentences else None
 
 
 def alphas(found: PeopleAgreement) -> list[tuple[str, Shown, int]]:
@@ -121,6 +122,14 @@ def _differs(found: JudgeAgreement, line: Line) -> str:
         return f"On the {rated} that both scored, no difference from people in {line.name} can be shown."
     word = "above" if found.bias.value > 0 else "below"
     return f"On the {rated} that both scored, its {line.name} is {size} {line.unit} {word} people's."
+
+
+def _verdicts(found: VerdictAgreement) -> str:
+    """Golden, fix and wrong."""
+    share = found.accuracy
+    said = f"On {formatting.hundredths(share.value)} % ({formatting.span(share.low, share.high)}) of "
+    said += f"{formatting.plural(found.answers, 'answer')} with a verdict, it agrees with golden, fix or wrong"
+    return f"{said}; kappa {coefficient(found.kappa.value)}." if found.HasField("kappa") else f"{said}."
 
 
 def _both(line: Line) -> str:

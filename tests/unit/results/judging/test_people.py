@@ -23,6 +23,7 @@ from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED, OUTCOME_UNPARSED
 RUBRIC = rubrics.of_value(TIPS)
 NOW = datetime(2026, 11, 28, 12)
 ITEMS = 40
+_VERDICTS = (pb.Annotation.VERDICT_GOLDEN, pb.Annotation.VERDICT_FIX, pb.Annotation.VERDICT_WRONG)
 
 
 def _scores(number: int) -> dict[str, int]:
@@ -132,3 +133,22 @@ def test_people_agree_with_each_other_also_without_a_judge(judged: Connection) -
         name: by_judge[name] for name in ("relevance", "actionability", "tone")
     }
     assert all(one.alpha.n == 12 for one in found.criteria)
+
+
+def test_verdicts_agree_with_scores_on_their_side_of_half_the_scale(judged: Connection) -> None:
+    assert people.verdicts(judged, "a", "judge", RUBRIC) is None
+    scores = {item: rubrics.shares(RUBRIC, _above(item))["composite"] for item in range(ITEMS) if item % 10}
+    said = {item: _VERDICTS[item % 3] for item in range(20)}
+    for number, (item, verdict) in enumerate(said.items(), start=1):
+        judged.execute(
+            "INSERT INTO annotations VALUES ($number, 'a', $task, $item, 0, $verdict, '', '', 'ann', $now)",
+            {"number": number, "task": "t", "item": item, "verdict": verdict, "now": NOW},
+        )
+    found = people.verdicts(judged, "a", "judge", RUBRIC)
+    assert found is not None
+    both = [item for item in said if item in scores]
+    agree = [(scores[item] >= 0.5) == (said[item] == pb.Annotation.VERDICT_GOLDEN) for item in both]
+    assert found.answers == len(both) == 18
+    assert 0 < sum(agree) < len(agree)
+    assert found.accuracy.value == pytest.approx(sum(agree) / len(agree))
+    assert found.HasField("kappa")
