@@ -35,7 +35,7 @@ LIST_PAGE = 100
 COMPARE_S = 60.0
 EXPORT_S = IMPORT_S = UPLOAD_S = HUB_S = 3600.0
 SIDE_BY_SIDE_S = 60.0
-JUDGE_S = 60.0
+JUDGE_S = RATE_S = 60.0
 EXPERIMENT_S = 120.0
 CLOSE_S = 600.0
 """Deadlines of calls that may take longer than others."""

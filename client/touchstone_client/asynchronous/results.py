@@ -122,7 +122,7 @@ class Results(Calls):
         request = results_service_pb2.RateAnswersRequest(
             job_id=job_id, rubric=specs.rubric_of(rubric), ratings=list(ratings)
         )
-        return await self._ask(request, results_service_pb2.RateAnswersResponse)
+        return await self._ask(request, results_service_pb2.RateAnswersResponse, requests.RATE_S)
 
     async def ratings(
         self, job_id: str, *, rubric_digest: str = "", rater: str = ""

@@ -120,7 +120,7 @@ class Results(Calls):
         request = results_service_pb2.RateAnswersRequest(
             job_id=job_id, rubric=specs.rubric_of(rubric), ratings=list(ratings)
         )
-        return self._ask(request, results_service_pb2.RateAnswersResponse)
+        return self._ask(request, results_service_pb2.RateAnswersResponse, requests.RATE_S)
 
     def ratings(self, job_id: str, *, rubric_digest: str = "", rater: str = "") -> Iterator[results_service_pb2.Rating]:
         """People's ratings of a job's answers that apply, by answer and rater."""
