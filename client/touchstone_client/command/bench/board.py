@@ -55,10 +55,15 @@ def _compare(options: argparse.Namespace) -> int:
 
 def show_board(board: Board, format: str) -> None:
     """Prints a leaderboard."""
+    show(report_of(board), format)
+
+
+def report_of(board: Board) -> Report:
+    """A leaderboard as it is printed."""
     tables = [_rows(board)]
     if any(model.HasField("mean") for model in board.models):
         tables.append(_models(board))
-    show(Report(tables, notes=[*_notes(board)], document=document(board)), format)
+    return Report(tables, notes=[*_notes(board)], document=document(board))
 
 
 def _rows(board: Board) -> Table:

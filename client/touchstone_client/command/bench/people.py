@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -66,24 +67,42 @@ def _export(options: argparse.Namespace) -> int:
             f"{path} exists and may hold scores. Apply it first, choose another file, or use --overwrite."
         )
     with Client() as client:
-        experiment = client.experiment(options.experiment).experiment
-        rubric = rubrics.written(experiment.rubric)
-        by_job = []
-        for job in experiment.jobs:
-            answers = client.unrated(job.job_id, rubric, page_size=500)
-            by_job.append([_cell(job.job_id, answer, experiment.rubric) for answer in answers])
+        found = to_rate(client, options.experiment)
+    if options.export == "-":
+        print(found.text, end="")
+    else:
+        found.write(path)
+    later = f" Not finished: {counted(found.live, 'job')}. Export again later." if found.live else ""
+    print(f"touchstone: {counted(found.answers, 'answer')} to rate.{later}", file=sys.stderr)
+    return DONE
+
+
+@dataclass(frozen=True, slots=True)
+class ToRate:
+    """The file for a person: its text, the number of its answers, and how many jobs may have more later."""
+
+    text: str
+    answers: int
+    live: int
+
+    def write(self, path: Path) -> None:
+        """Whole or not at all. Raises OSError."""
+        with unfinished(path) as file:
+            file.write(self.text.encode())
+
+
+def to_rate(client: Client, name: str) -> ToRate:
+    """The answers of an experiment that the client's user has not rated. Raises ClientError."""
+    experiment = client.experiment(name).experiment
+    rubric = rubrics.written(experiment.rubric)
+    by_job = []
+    for job in experiment.jobs:
+        answers = client.unrated(job.job_id, rubric, page_size=500)
+        by_job.append([_cell(job.job_id, answer, experiment.rubric) for answer in answers])
     cells = _mixed(by_job, experiment.name)
     document = {"experiment": experiment.name, "rubric": json.loads(rubric), "cells": cells}
     text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-    if options.export == "-":
-        print(text, end="")
-    else:
-        with unfinished(path) as file:
-            file.write(text.encode())
-    live = sum(not is_finished(job) for job in experiment.jobs)
-    later = f" Not finished: {counted(live, 'job')}. Export again later." if live else ""
-    print(f"touchstone: {counted(len(cells), 'answer')} to rate.{later}", file=sys.stderr)
-    return DONE
+    return ToRate(text, len(cells), sum(not is_finished(job) for job in experiment.jobs))
 
 
 def _cell(job_id: str, answer: results_service_pb2.AnswerToRate, rubric: Rubric) -> dict[str, Any]:

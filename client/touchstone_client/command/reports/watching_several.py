@@ -83,13 +83,17 @@ def together(client: Client, jobs: Sequence[job_pb2.Job]) -> Iterator[list[job_p
 
 def code_of(jobs: Sequence[job_pb2.Job]) -> int:
     """FAILED unless every job is complete; the reasons go to stderr."""
+    failed = failures(jobs)
+    for name, reason in failed:
+        print(f"touchstone: {name}: {in_flags(reason)}", file=sys.stderr)
+    return FAILED if failed or any(job.incomplete for job in jobs) else DONE
+
+
+def failures(jobs: Sequence[job_pb2.Job]) -> list[tuple[str, str]]:
+    """The finished jobs that are not completed: what each is called, and why."""
     called = labels(jobs)
-    bad = [job for job in jobs if job.state != job_pb2.Job.STATE_COMPLETED or job.incomplete]
-    for job in bad:
-        if job.state != job_pb2.Job.STATE_COMPLETED:
-            why = in_flags(job.reason) or "the job was cancelled."
-            print(f"touchstone: {called[job.job_id]}: {why}", file=sys.stderr)
-    return FAILED if bad else DONE
+    bad = [job for job in jobs if job.state != job_pb2.Job.STATE_COMPLETED]
+    return [(called[job.job_id], job.reason or "the job was cancelled.") for job in bad]
 
 
 def _bars(states: Iterator[list[job_pb2.Job]], called: Mapping[str, str]) -> dict[str, job_pb2.Job]:
