@@ -5,6 +5,7 @@ VENV := .venv
 MODEL_VENV := .venv-model
 BENCH_VENV := .venv-bench
 MLFLOW_VENV := .venv-mlflow
+AIRFLOW_VENV := .venv-airflow
 BIN := $(VENV)/bin
 # One part of a long suite: make test-stack PART=1/3
 PART ?= 0/1
@@ -18,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env test-mlflow mlflow-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -34,13 +35,16 @@ demo: setup ## The same, but stop after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -n 4 --dist loadfile -m "not stack and not model and not parity and not mlflow and not chaos and not calibration"
+	@$(BIN)/python -m pytest -n 4 --dist loadfile -m "not stack and not model and not parity and not mlflow and not airflow and not chaos and not calibration"
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse through the whole stack
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
 
 test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
 	@$(BIN)/python -m pytest -m model -rs --part $(PART)
+
+test-airflow: setup-dev airflow-env ## Run the DAG of deploy/airflow in Airflow against a whole installation (installs Airflow)
+	@$(BIN)/python -m pytest -m airflow
 
 parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on the same rows (installs PyTorch and lm_eval)
 	@$(BIN)/python -m pytest -m parity -rs -s --part $(PART)
@@ -92,6 +96,7 @@ blocking: setup-dev ## Generate the blocking client from the asynchronous one
 	@$(BIN)/python -m tests.blocking_client
 
 client: setup-dev ## Build the wheel of the Python client and the command line in dist
+	@rm -f dist/touchstone_client-*.whl
 	@$(BIN)/uv build --quiet --wheel --out-dir dist client && ls dist/*.whl
 
 docs: setup-dev ## Update the tables in docs that are generated from code
@@ -106,7 +111,7 @@ lock: setup-dev ## Update requirements/*.txt from pyproject.toml
 	@$(call lock,dev,--extra dev --constraint requirements/run.txt)
 
 clean: ## Remove environments, caches and fetched assets; results in ./var are kept
-	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) $(MLFLOW_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
+	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) $(MLFLOW_VENV) $(AIRFLOW_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- how ------------------------------------------------------------------------------------------------------
@@ -118,6 +123,10 @@ model-env: $(MODEL_VENV)/model.stamp
 parity-env: $(MODEL_VENV)/parity.stamp
 
 mlflow-env: $(MLFLOW_VENV)/mlflow.stamp
+
+# The client's wheel is that of this tree, whatever its version.
+airflow-env: $(AIRFLOW_VENV)/airflow.stamp client
+	@$(AIRFLOW_VENV)/bin/python -m pip install -qq --no-deps --no-index --force-reinstall dist/touchstone_client-*.whl
 
 bench-env: mlflow-env $(BENCH_VENV)/bench.stamp
 
@@ -179,6 +188,12 @@ $(MLFLOW_VENV)/mlflow.stamp: requirements/mlflow.txt
 	@echo "Installing MLflow into $(MLFLOW_VENV) (once)"
 	@test -x $(MLFLOW_VENV)/bin/python || $(PYTHON) -m venv $(MLFLOW_VENV)
 	@$(MLFLOW_VENV)/bin/python -m pip install -qq --requirement requirements/mlflow.txt
+	@touch $@
+
+$(AIRFLOW_VENV)/airflow.stamp: requirements/airflow.txt
+	@echo "Installing Airflow into $(AIRFLOW_VENV) (once)"
+	@test -x $(AIRFLOW_VENV)/bin/python || $(PYTHON) -m venv $(AIRFLOW_VENV)
+	@$(AIRFLOW_VENV)/bin/python -m pip install -qq --requirement requirements/airflow.txt
 	@touch $@
 
 define generate

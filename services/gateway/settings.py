@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from services import environment
@@ -17,7 +17,8 @@ class Settings:
     `scheduler` and `results` are gRPC addresses, host:port or several joined by commas. `call_timeout_s` is the
     deadline of every call to them. Limits hold per user and per gateway process. `upload_max_bytes` is the most of an
     upload as it is sent, perhaps compressed; one that sends nothing for `upload_idle_s` is ended. `state_dir` is the
-    launcher's, on whose disk the services write; None if they are elsewhere.
+    launcher's, on whose disk the services write; None if they are elsewhere. With `airflow_url`, experiments that REST
+    starts run in the DAG `airflow_dag` there, for which the gateway needs a token, or a user with a password.
     """
 
     host: str = "127.0.0.1"
@@ -37,12 +38,17 @@ class Settings:
     heartbeat_s: float = 15
     call_timeout_s: float = 3
     state_dir: Path | None = None
+    airflow_url: str = ""
+    airflow_dag: str = "touchstone_bench"
+    airflow_user: str = ""
+    airflow_password: str = field(default="", repr=False)
+    airflow_token: str = field(default="", repr=False)
 
     @classmethod
     def from_env(cls) -> Settings:
         """Raises InvalidRequestError for an invalid value."""
         limit = environment.whole
-        return cls(
+        settings = cls(
             host=environment.own_host("TOUCHSTONE_HTTP_HOST", cls.host),
             port=limit("TOUCHSTONE_HTTP_PORT", cls.port, 0, environment.MOST_PORT),
             scheduler=environment.addresses("TOUCHSTONE_SCHEDULER", cls.scheduler),
@@ -61,7 +67,18 @@ class Settings:
             header_timeout_s=environment.number("TOUCHSTONE_HEADER_TIMEOUT_S", cls.header_timeout_s, 1, 3600),
             stream_max_age_s=environment.number("TOUCHSTONE_STREAM_MAX_AGE_S", cls.stream_max_age_s, 1, 86_400),
             state_dir=environment.state_folder() if environment.text("TOUCHSTONE_STATE_DIR") else None,
+            airflow_url=environment.url("TOUCHSTONE_AIRFLOW_URL", cls.airflow_url, ("http", "https")),
+            airflow_dag=environment.text("TOUCHSTONE_AIRFLOW_DAG", cls.airflow_dag),
+            airflow_user=environment.text("TOUCHSTONE_AIRFLOW_USER"),
+            airflow_password=environment.text("TOUCHSTONE_AIRFLOW_PASSWORD"),
+            airflow_token=environment.text("TOUCHSTONE_AIRFLOW_TOKEN"),
         )
+        if settings.airflow_url and not (settings.airflow_token or settings.airflow_user):
+            raise InvalidRequestError(
+                "TOUCHSTONE_AIRFLOW_URL needs TOUCHSTONE_AIRFLOW_TOKEN, or TOUCHSTONE_AIRFLOW_USER and "
+                "TOUCHSTONE_AIRFLOW_PASSWORD."
+            )
+        return settings
 
     def require_loopback(self) -> None:
         """Without tokens anyone who reaches the port is an admin. Raises InvalidRequestError for another host."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
+
+from google.protobuf import json_format
 
 from services import numbers, rpc
 from services.errors import InvalidFieldsError, InvalidRequestError
@@ -15,6 +18,7 @@ from services.experiments.fields import NAME_RULE
 from services.experiments.scenarios import MOST_SCENARIOS, tips
 from services.gateway.api.answers import members
 from services.gateway.api.declare.endpoint import BENCH, Call, Endpoint
+from services.gateway.api.experiments import airflow
 from services.gateway.api.jobs.run import CONFIG, judge_of, judges_in
 from services.gateway.fields.checks import Check, Field, Problem, boolean, integer, list_of, number, record, text
 from services.gateway.fields.job import check_of, in_rest, option, parameter_about
@@ -132,6 +136,18 @@ STARTED: Schema = shape(
         "jobs": about(array(JOB), "One for each model, in their order. With `check_only` those that there are."),
         "cells": about(COUNT, "Combinations of model, prompt and scenario."),
         "calls": about(COUNT, "Questions: cells × repeats."),
+        "dag_run": about(
+            null(
+                shape(
+                    {
+                        "dag_run_id": about(STRING, "Its id in Airflow."),
+                        "url": about(STRING, "Its page in Airflow."),
+                    },
+                    name="ExperimentDagRun",
+                )
+            ),
+            "The run of Airflow's DAG that starts and follows the jobs. null where Touchstone started them itself.",
+        ),
         "message": members.MESSAGE,
     },
     name="ExperimentStarted",
@@ -156,10 +172,11 @@ EXPERIMENTS: Schema = shape(
 
 
 async def run(call: Call) -> JSONResponse:
-    """Starts or continues an experiment. 403 for callers who are not admins, 422 with each wrong field, 409 if
-    an experiment of that name has other rows."""
+    """Starts or continues an experiment, by the DAG where Airflow is set up. 403 for callers who are not admins, 422
+    with each wrong field, 409 if an experiment of that name has other rows."""
     rpc.require_admin(call.caller)  # Before anything is looked up.
     body = call.body
+    only_check, by_dag = body.get("check_only") or False, bool(call.ctx.settings.airflow_url)
     try:
         definition = {name: value for name, value in body.items() if name in _DEFINITION}
         if "provider" in body:
@@ -169,12 +186,17 @@ async def run(call: Call) -> JSONResponse:
             request_id=body.get("request_id") or uuid.uuid4().hex,
             definition=json.dumps(definition, ensure_ascii=False),
             judges=[await judge_of(call, one, f"judges[{place}].") for place, one in judges_in(body)],
-            check_only=body.get("check_only") or False,
+            check_only=only_check or by_dag,
         )
         ask = call.ctx.backend.scheduler.RunExperiment
         made = await call.ctx.backend.ask(ask, request, call.caller, timeout_s=_TIMEOUT_S)
+        begun = None if only_check or not by_dag else await airflow.trigger(call.ctx.settings, *_dag_run(call, request))
     except InvalidRequestError as error:
         raise FieldErrors(_problems(error)) from error
+    if only_check:
+        message = "The definition is right."
+    else:
+        message = f"Experiment {made.experiment} runs{' in Airflow' if begun else ''}."
     return JSONResponse(
         {
             "experiment": made.experiment,
@@ -182,9 +204,21 @@ async def run(call: Call) -> JSONResponse:
             "jobs": [job_body(job) for job in made.jobs],
             "cells": made.cells,
             "calls": made.calls,
-            "message": "The definition is right." if request.check_only else f"Experiment {made.experiment} runs.",
+            "dag_run": {"dag_run_id": begun.run_id, "url": begun.url} if begun else None,
+            "message": message,
         }
     )
+
+
+def _dag_run(call: Call, request: scheduler_service_pb2.RunExperimentRequest) -> tuple[str, Mapping[str, Any]]:
+    """The id of the DAG's run, the same for a repeated request, and its conf."""
+    asked = sha256(f"{call.caller.user} {request.request_id}".encode()).hexdigest()[:16]
+    conf = {name: value for name, value in json.loads(request.definition).items() if value is not None}
+    if "name" in conf:
+        # Airflow shows the run's parameters, of which this is one.
+        conf["experiment"] = conf.pop("name")
+    judges = [json_format.MessageToDict(judge, preserving_proto_field_name=True) for judge in request.judges]
+    return f"touchstone_{asked}", conf | {"judges": judges}
 
 
 def _problems(error: InvalidRequestError) -> list[Problem]:
