@@ -217,6 +217,26 @@ def test_schedules_are_their_owners(world: World) -> None:
     assert not world.call("alice", "ListSchedules", pb.ListSchedulesRequest()).schedules
 
 
+def test_only_admins_start_experiments(world: World) -> None:
+    definition = {
+        "name": "greetings",
+        "models": ["silent/stub"],
+        "prompts": [{"id": "plain", "template": "Greet {{who}}."}],
+        "scenarios": [{"who": "Ada"}],
+    }
+    request = pb.RunExperimentRequest(definition=json.dumps(definition))
+    assert world.refusal("alice", "RunExperiment", request) == grpc.StatusCode.PERMISSION_DENIED
+    (made,) = world.call("root", "RunExperiment", request).jobs
+    assert (made.owner, made.spec.experiment_name) == ("root", "greetings")
+    cancel = pb.CancelJobRequest(job_id=made.job_id)
+    assert world.refusal("alice", "CancelJob", cancel) == grpc.StatusCode.NOT_FOUND
+    world.call("root", "CancelJob", cancel)
+    spec = job_pb2.JobSpec(endpoint="silent", model="stub", experiment_name="greetings")
+    spec.dataset.dataset_id = made.spec.dataset.dataset_id
+    posing = pb.CreateJobRequest(spec=spec)
+    assert world.refusal("alice", "CreateJob", posing) == grpc.StatusCode.INVALID_ARGUMENT
+
+
 def test_webhooks_tell_their_owner_alone_and_a_jobs_own_url_is_shown_to_nobody_else(world: World) -> None:
     url = world.receiver.url
     secrets = {
