@@ -135,7 +135,8 @@ def test_every_cell_is_answered_once_whatever_is_killed_and_no_two_models_are_in
 def test_a_judge_on_the_same_machine_is_loaded_once_all_answers_are_there(stack: Stack, machine: Machine) -> None:
     machine.story.clear()
     judge = job_pb2.Judge(endpoint="ollama", model="judge")
-    made = _run(stack, judge, name="judged", models=MODELS[:2], prompts=["v1"], scenarios={"set": "tips", "count": 12})
+    definition = {"name": "judged", "models": MODELS[:2], "prompts": ["v1"], "scenarios": {"set": "tips", "count": 12}}
+    made = _run(stack, judge, **definition)
     for job in made.jobs:
         assert stack.wait(job.job_id).state == job_pb2.Job.STATE_COMPLETED
 
@@ -163,6 +164,19 @@ def test_a_judge_on_the_same_machine_is_loaded_once_all_answers_are_there(stack:
         assert [one.score.value for one in row.criteria] == [0.75, 0.5, 1.0]
         # All tips of an answer are the same.
         assert (row.diversity.value, row.diversity.n) == (0.0, 12)
+
+    again = _run(stack, job_pb2.Judge(endpoint="ollama", model="giant"), **definition)
+    assert [(job.job_id, job.attempt, job.state) for job in again.jobs] == [
+        (job.job_id, 1, job_pb2.Job.STATE_COMPLETED) for job in made.jobs
+    ]
+    until(lambda: len(judges()) == 4, 30)
+    for job in judges():
+        assert stack.wait(job.job_id).state == job_pb2.Job.STATE_COMPLETED
+    asking = results_service_pb2.GetExperimentRequest(name="judged")
+    until(lambda: len(stack.results.GetExperiment(asking, timeout=20).judges) == 2, 30)
+    for job in made.jobs:
+        assert stack.get(f"/results/{job.job_id}")["status"] == "completed"
+        assert len(stack.items(job.job_id)) == 12
 
 
 def test_a_model_that_is_too_large_is_refused_by_the_size_that_its_endpoint_tells(stack: Stack) -> None:

@@ -75,7 +75,7 @@ class Experiments:
             return
         judged = {(one.spec.judging.job_id, one.spec.judging.attempt) for one in self._all_judges()}
         for job in self._jobs("judged", judging=False):
-            if job.state == COMPLETED and (job.job_id, job.attempt) not in judged:
+            if job.spec.judges and job.state == COMPLETED and (job.job_id, job.attempt) not in judged:
                 yield f"job {job.job_id} ({job.attempt}.) has no judge"
 
     def _all_judges(self) -> Iterator[job_pb2.Job]:
@@ -140,7 +140,7 @@ class ExperimentUsers:
         """Whether it was answered."""
         self._experiments.asked.setdefault(experiment, set()).update(models)
         request = pb.RunExperimentRequest(definition=json.dumps(_definition(experiment, models)))
-        if experiment == "judged":
+        if experiment == "judged" and self._chance.random() < 0.7:
             request.judges.add(endpoint=ENDPOINT, model=JUDGE).sampling.seed = 1
         admin = rpc.metadata(TOKEN, Identity("alice", token_pb2.ROLE_ADMIN))
 

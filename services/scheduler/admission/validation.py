@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from services import further_fields
@@ -86,8 +86,7 @@ def validate(
     if not calls_nobody(full):
         _ask_in_its_form(full, fleet, now)
         _check_endpoint(full, fleet, now)
-    for place, judge in enumerate(full.judges):
-        _check_judge(judge, f"spec.judges[{place}]", fleet, now)
+    check_judges(full.judges, fleet, now)
     if work == "suite":
         _check_suite(full, fleet, now)
     budget.check_form(full, dataset)
@@ -244,8 +243,13 @@ def _ask_in_its_form(spec: job_pb2.JobSpec, fleet: Fleet, now: float) -> None:
             further_fields.write(spec.sampling, further_fields.fields(spec.sampling) | {"keep_alive": KEEP_ALIVE})
 
 
+def check_judges(judges: Iterable[job_pb2.Judge], fleet: Fleet, now: float) -> None:
+    """Refuses a judge whose job would be refused, before anything is judged. Raises InvalidRequestError."""
+    for place, judge in enumerate(judges):
+        _check_judge(judge, f"spec.judges[{place}]", fleet, now)
+
+
 def _check_judge(judge: job_pb2.Judge, path: str, fleet: Fleet, now: float) -> None:
-    """Refuses a judge whose job would be refused, before anything is judged."""
     asked = job_pb2.JobSpec(endpoint=judge.endpoint, model=judge.model, sampling=judge.sampling)
     try:
         _check_model(asked)

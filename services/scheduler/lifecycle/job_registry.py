@@ -108,10 +108,12 @@ class JobRegistry:
         return {job.message.spec.experiment_name for job in self.in_state(*LIVE) if not _judges(job)} - {""}
 
     def ended_at(self, job: Job) -> float:
-        """When a finished job ended, or else its experiment did: its judges may start only then. Infinity for never."""
+        """When a finished job ended. Of a job of an experiment, when one of the experiment's jobs last changed: judges
+        may start only then. Infinity for never."""
         name = job.message.spec.experiment_name
         others = [other for other in self.jobs.values() if other.message.spec.experiment_name == name] if name else []
-        return max(math.inf if one.live else seconds(one.message.finished_at) for one in (job, *others))
+        changed = [math.inf if other.live else seconds(other.told.occurred_at) for other in others]
+        return max([seconds(job.message.finished_at), *changed])
 
     def kept_apart(self) -> set[str]:
         """Pending jobs that wait for others of their experiment, so that its judges never run while it is answered:

@@ -5,8 +5,8 @@ by the same call:
 
 - before the results service has made the rows, there is nothing;
 - before the jobs are stored, there are rows without a job. The same rows are found by the experiment's name;
-- jobs that run again are stored in one write, new ones in another. Between both, the first ones run, and the call
-  creates the second ones.
+- jobs with further judges, jobs that run again, and new ones are stored in one write each, in this order. Between two
+  of them, the call does what is left.
 
 Whether a model has a job is looked up under the lock in which its job is created. So calls at the same time make one.
 """
@@ -27,6 +27,7 @@ from services.experiments.definition import Definition, Model, too_large
 from services.experiments.fields import DefinitionError
 from services.rpc import Identity, check_request_id
 from services.scheduler.admission import judging_rules
+from services.scheduler.admission.validation import check_judges
 from services.scheduler.jobs import budget
 from services.scheduler.jobs.job import Job
 from services.scheduler.lifecycle.job_registry import JobRegistry
@@ -60,6 +61,8 @@ class _Jobs:
     there: dict[Model, Job]
     again: list[Job]
     new: dict[Model, Job]
+    judges: dict[str, list[job_pb2.Judge]]
+    """By job, those that it gets in addition to its own."""
     share: float
     """US dollars that each job may spend from now on; 0 for any amount."""
 
@@ -71,8 +74,8 @@ class Experiments:
         self._registry, self._results, self._desk = registry, results, desk
 
     async def run(self, caller: Identity, request: pb.RunExperimentRequest) -> pb.RunExperimentResponse:
-        """Raises as `Desk.create`, and ConflictError where an experiment of this name has other rows, its jobs have
-        other judges, or nothing is left of its budget."""
+        """Raises as `Desk.create`, and ConflictError where an experiment of this name has other rows, a job would
+        have too many judges, or nothing is left of the budget."""
         check_request_id(request.request_id)
         endpoints = self._registry.fleet.endpoints(self._registry.now())
         definition = await asyncio.to_thread(_read, request.definition, endpoints)
@@ -111,6 +114,12 @@ class Experiments:
         async with registry.lock:
             registry.require_stored()
             jobs = self._jobs(asked)
+            more = [job for job in jobs.there.values() if job.id in jobs.judges]
+            for job in more:
+                job.message.spec.judges.extend(jobs.judges[job.id])
+                registry.jobs[job.id] = job
+            if more:
+                await registry.commit_all(more, caller.user, "judges")
             for job in jobs.again:
                 job.message.spec.budget_usd = _spent(job) + jobs.share if jobs.share else 0.0
                 job.retry(registry.now())
@@ -126,7 +135,7 @@ class Experiments:
     def _jobs(self, asked: _Asked) -> _Jobs:
         """Raises what refuses the whole call: then no job is created or runs again."""
         there = self._there(asked)
-        self._require_same_judges(asked, there)
+        judges = self._more_judges(asked, there)
         missing = [model for model in asked.definition.models if model not in there]
         again = [there[model] for model in asked.definition.models if model in there and there[model].can_retry]
         share = _share(asked.definition, there.values(), again, len(missing))
@@ -142,7 +151,7 @@ class Experiments:
             made = self._desk.made(asked.rows.owner, wanted)
         if made or again:
             self._desk.require_room(asked.rows.owner, len(made) + len(again))
-        return _Jobs(there, again, dict(zip(missing, made, strict=True)), share)
+        return _Jobs(there, again, dict(zip(missing, made, strict=True)), judges, share)
 
     def _there(self, asked: _Asked) -> dict[Model, Job]:
         """The newest job of each of the models."""
@@ -161,14 +170,22 @@ class Experiments:
                 found[model] = job
         return found
 
-    def _require_same_judges(self, asked: _Asked, there: dict[Model, Job]) -> None:
+    def _more_judges(self, asked: _Asked, there: dict[Model, Job]) -> dict[str, list[job_pb2.Judge]]:
+        found: dict[str, list[job_pb2.Judge]] = {}
         for model, job in there.items():
-            wanted = asked.specs[model].judges
-            if wanted and list(wanted) != list(job.message.spec.judges):
+            own = job.message.spec.judges
+            more = [judge for judge in asked.specs[model].judges if judge not in own]
+            if more and len(own) + len(more) > rubrics.MOST_JUDGES:
                 raise ConflictError(
-                    f"Job {job.id} of experiment {asked.definition.name} has other judges. Leave judges out, and start "
-                    "further judges of its jobs one by one."
+                    f"Job {job.id} of experiment {asked.definition.name} has {refusals.counted(len(own), 'judge')}; at "
+                    f"most {rubrics.MOST_JUDGES} are allowed. Leave judges out."
                 )
+            if more:
+                found[job.id] = more
+        if found:
+            with _fields():
+                check_judges(next(iter(asked.specs.values())).judges, self._registry.fleet, self._registry.now())
+        return found
 
 
 def _read(text: str, endpoints: Sequence[endpoint_pb2.Endpoint]) -> Definition:

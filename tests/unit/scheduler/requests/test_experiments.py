@@ -457,8 +457,41 @@ async def test_the_rubric_of_judges_is_the_experiments(world: World) -> None:
     assert refused.value.field == "judges[0].endpoint"
 
 
-async def test_other_judges_than_those_of_its_jobs_are_refused(world: World) -> None:
-    made = await _run(world, JUDGE)
-    assert _ids(await _run(world)) == _ids(made)
-    with pytest.raises(ConflictError, match="has other judges"):
-        await _run(world, job_pb2.Judge(endpoint="stub", model="m", repeats=2))
+async def test_a_call_with_further_judges_adds_them_to_jobs_that_have_ended(world: World) -> None:
+    await world.start()
+    first, second = _ids(await _run(world, JUDGE))
+    for job_id in (first, second):
+        await _complete(world, job_id)
+    assert len(await _look(world)) == 2
+    other = job_pb2.Judge(endpoint="stub", model="m", repeats=2)
+    for _ in range(2):
+        assert _ids(await _run(world, other)) == [first, second]
+    assert [event.action for event in world.store.events].count("judges") == 2
+    made = await _look(world)
+    assert sorted(job.spec.judging.repeats for job in made) == [1, 1, 2, 2]
+    assert {job.attempt for job in map(world.desk.get, (first, second))} == {1}
+    with pytest.raises(InvalidRequestError) as refused:
+        await _run(world, job_pb2.Judge(endpoint="gone", model="m"), check_only=True)
+    assert refused.value.field == "judges[0].endpoint"
+    await _run(world, job_pb2.Judge(endpoint="stub", model="m", repeats=3))
+    with pytest.raises(ConflictError, match="has 3 judges; at most 3 are allowed"):
+        await _run(world, job_pb2.Judge(endpoint="stub", model="m", repeats=4))
+    await world.stop()
+
+
+async def test_old_jobs_that_get_judges_are_kept_until_these_have_started() -> None:
+    world = _world(keep_finished_s=100)
+    await world.start()
+    (first,) = _ids(await _run(world, models=MODELS[:1]))
+    await _complete(world, first)
+    world.results.old = {first: world.desk.get(first)}
+    world.time += 200
+    world.fleet.hear(_fleet(), world.time)
+    await world.look()
+    assert first not in world.registry.jobs
+    assert _ids(await _run(world, JUDGE, models=MODELS[:1])) == [first]
+    world.time += 50
+    world.fleet.hear(_fleet(), world.time)
+    await world.look()
+    assert len(await _look(world)) == 1
+    await world.stop()
