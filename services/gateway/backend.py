@@ -103,6 +103,9 @@ async def _awaited(call: grpc.aio.UnaryUnaryCall[Q, R]) -> R:
 
 ANSWER_S = 30.0
 """Most seconds for an answer of a service that is alive."""
+EXPERIMENT_S = 120.0
+"""The same for the start of an experiment: the largest definitions take seconds to check, and their rows some more to
+store."""
 _HEALTH_S = 1.5
 _NOTICE_TIMEOUT_S, _NOTICE_RETRY_S = 1.0, 30
 

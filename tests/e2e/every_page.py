@@ -13,7 +13,7 @@ from services.gateway.access import tokens
 from services.gateway.pages.compare.view import MOST
 from services.gateway.pages.jobs import rating
 from services.words import rubrics
-from tests.gateway import fake_datasets, fake_stored
+from tests.gateway import experiment_boards, fake_datasets, fake_stored
 from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
 from tests.gateway.gateway_server import Running
@@ -160,6 +160,25 @@ def _rating_places(world: World, job_id: str, small: str) -> list[Place]:
     ]
 
 
+def _experiments(world: World) -> list[Place]:
+    """Experiments in all states, and the form that starts one."""
+    experiment_boards.add(world, "tip-bench-2026-04-27")
+    experiment_boards.add(world, "tips-without-scores", scored=False)
+    experiment_boards.add(world, "tips-live", ("gemma3:4b", "phi4-mini", "qwen2.5:7b", "llama3.2:3b"), live=True)
+    experiment_boards.odd(world)
+    experiment_boards.large(world)
+    return [
+        Place("experiments", "/experiments"),
+        Place("experiment", "/experiments/tip-bench-2026-04-27"),
+        Place("experiment-without-scores", "/experiments/tips-without-scores?source=people"),
+        Place("experiment-live", "/experiments/tips-live"),
+        Place("experiment-hostile", f"/experiments/{experiment_boards.LONG}"),
+        Place("experiment-large", "/experiments/large"),
+        Place("experiment-unknown", "/experiments/none", 404),
+        Place("experiment-new", "/experiments/new?model=ollama%7Cphi4-mini"),
+    ]
+
+
 def places() -> tuple[World, list[Place]]:
     """The world, and its pages."""
     world = busy_world()
@@ -201,6 +220,7 @@ def places() -> tuple[World, list[Place]]:
         Place("leaderboard-empty", "/leaderboard?suite=demo"),
         Place("leaderboard-unknown", "/leaderboard?suite=nope", 400),
         Place("queue", "/queue"),
+        *_experiments(world),
         Place("jump", f"/jump?{urlencode({'q': HOSTILE[:12]})}"),
         Place("compare-choose", "/compare"),
         Place("compare", f"/compare?jobs={compared[0]},{compared[1]}"),

@@ -323,7 +323,7 @@ function showFresh() {
 
 // The server answers for an empty choice too; here the button says it first.
 function showStart() {
-  const start = document.getElementById("start");
+  const start = document.querySelector("#run #start");
   if (!start) return;
   const idle = !document.querySelector("#run input[name=model]:checked");
   start.classList.toggle("idle", idle);

@@ -11,6 +11,9 @@ from services.gateway.pages.datasets import listing as datasets
 from services.gateway.pages.datasets import page as dataset
 from services.gateway.pages.datasets.live import all_runs
 from services.gateway.pages.events import events
+from services.gateway.pages.experiments import page as experiments
+from services.gateway.pages.experiments.listing import FORM
+from services.gateway.pages.experiments.start import form_page, start_experiment
 from services.gateway.pages.items.listing import annotate, item, items
 from services.gateway.pages.items.side_by_side import prefer, side_by_side, verdict
 from services.gateway.pages.jobs.history import cancel_selected, delete_selected, history, retry_selected
@@ -80,6 +83,10 @@ routes = [
     Route("/side-by-side", side_by_side),
     Route("/side-by-side/verdict", verdict),
     Route("/side-by-side/preference", prefer, methods=["POST"]),
+    Route("/experiments", experiments.index),
+    Route(FORM, form_page),
+    Route(FORM, start_experiment, methods=["POST"]),
+    Route("/experiments/{name}", experiments.show),
     Route("/datasets", datasets.index),
     Route(UPLOAD_PAGE, datasets.upload, methods=["POST"]),
     Route("/datasets/runs", all_runs),

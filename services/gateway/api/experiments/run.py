@@ -20,6 +20,7 @@ from services.gateway.api.answers import members
 from services.gateway.api.declare.endpoint import BENCH, Call, Endpoint
 from services.gateway.api.experiments import airflow
 from services.gateway.api.jobs.run import CONFIG, judge_of, judges_in
+from services.gateway.backend import EXPERIMENT_S
 from services.gateway.fields.checks import Check, Field, Problem, boolean, integer, list_of, number, record, text
 from services.gateway.fields.job import check_of, in_rest, option, parameter_about
 from services.gateway.fields.judges import RUBRIC, of_model
@@ -33,8 +34,6 @@ from services.words.sampling import BY_REST_NAME
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 
 _KINDS: dict[str, type] = {"string": str, "array": list, "object": dict}
-_TIMEOUT_S = 120.0
-"""The largest definitions take seconds to check, and their rows some more to store."""
 
 
 def _any_of(means: str, *kinds: str, items: tuple[str, ...] = ()) -> Check:
@@ -189,7 +188,7 @@ async def run(call: Call) -> JSONResponse:
             check_only=only_check or by_dag,
         )
         ask = call.ctx.backend.scheduler.RunExperiment
-        made = await call.ctx.backend.ask(ask, request, call.caller, timeout_s=_TIMEOUT_S)
+        made = await call.ctx.backend.ask(ask, request, call.caller, timeout_s=EXPERIMENT_S)
         begun = None if only_check or not by_dag else await airflow.trigger(call.ctx.settings, *_dag_run(call, request))
     except InvalidRequestError as error:
         raise FieldErrors(_problems(error)) from error

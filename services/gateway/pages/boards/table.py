@@ -187,11 +187,13 @@ def _levels(
         if e.job_id in results and _beats(results[e.job_id], floor)
     }
     low, high = min(beating.values(), default=0.0), max(beating.values(), default=0.0)
-    levels = {}
-    for job_id, value in beating.items():
-        position = (value - low) / (high - low) if high > low else 1.0
-        levels[job_id] = 1 + min(LEVELS - 1, int(position * LEVELS))
-    return levels
+    return {job_id: level(value, low, high) for job_id, value in beating.items()}
+
+
+def level(value: float, low: float, high: float) -> int:
+    """The shade of a value among those from `low` to `high`, 1 to LEVELS; the highest one if all are equal."""
+    position = (value - low) / (high - low) if high > low else 1.0
+    return 1 + min(LEVELS - 1, int(position * LEVELS))
 
 
 def _beats(result: metric_pb2.TaskResult, floor: float) -> bool:
@@ -243,7 +245,7 @@ def task_width(shown: Sequence[Column]) -> str:
     return "narrow-tasks" if longest <= 8 else "wide-tasks" if longest > 11 else ""
 
 
-def place_words(entry: metric_pb2.LeaderboardEntry) -> str:
+def place_words(entry: metric_pb2.LeaderboardEntry | results_service_pb2.ExperimentRow) -> str:
     """What the range of ranks means: "may be 2nd to 4th"."""
     first, last = formatting.ordinal(entry.rank_low), formatting.ordinal(entry.rank_high)
     if first == last:

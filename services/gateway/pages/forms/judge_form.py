@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +14,7 @@ from services.words import rubrics
 from services.words.job_options import NUMBERS
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import job_pb2
+from touchstone.v1.rubric_pb2 import Rubric
 
 QUESTION, RUBRIC = "question", "rubric"
 """What a judge can judge by: whether the answer is correct, or a rubric as JSON."""
@@ -70,6 +72,11 @@ class JudgeForm:
             texts={field.rest: one(field.rest) for field in _FIELDS},
             request_id=one("request_id") or uuid.uuid4().hex,
         )
+
+    def use(self, rubric: Rubric | None) -> None:
+        """Fills in this rubric, if there is one."""
+        if rubric is not None:
+            self.by, self.rubric = RUBRIC, json.dumps(json.loads(rubrics.written(rubric)), indent=2, ensure_ascii=False)
 
     def spec(self, judged: job_pb2.Job) -> job_pb2.JobSpec:
         """The judge's job. It is of no use if something is wrong: see `errors`."""

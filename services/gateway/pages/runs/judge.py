@@ -16,13 +16,18 @@ from services.gateway.pages.jobs.judges import can_judge
 from services.gateway.pages.layout.shell import fragment, go_to, render
 from services.gateway.pages.runs.page import queue_once, refusal
 from services.gateway.reads import jobs
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, results_service_pb2
+from touchstone.v1.rubric_pb2 import Rubric
 
 
 async def judge_page(request: Request) -> Response:
     """The form that has a model judge a job's answers. Raises ConflictError for a job whose answers cannot be."""
     job = await _judged(request)
-    values = await _form(request, job, JudgeForm.read(request.query_params))
+    form = JudgeForm.read(request.query_params)
+    if job.spec.experiment_name and "rubric" not in request.query_params:
+        # Its scores count in the experiment if they are by the experiment's rubric.
+        form.use(await _rubric_of(request, job.spec.experiment_name))
+    values = await _form(request, job, form)
     return await render(request, "jobs/judge.html", "history", values)
 
 
@@ -45,6 +50,17 @@ async def start_judge(request: Request) -> Response:
 async def _judged(request: Request) -> job_pb2.Job:
     ctx = context.of(request)
     return await jobs.find(ctx.backend, request.path_params["job_id"], context.identity(request))
+
+
+async def _rubric_of(request: Request, name: str) -> Rubric | None:
+    """An experiment's rubric. None for callers who may not see it, and while the results service is silent."""
+    ctx = context.of(request)
+    call = results_service_pb2.GetExperimentRequest(name=name)
+    try:
+        found = await ctx.backend.ask(ctx.backend.results.GetExperiment, call, context.identity(request))
+    except TouchstoneError:
+        return None
+    return found.experiment.rubric
 
 
 async def _form(request: Request, job: job_pb2.Job, form: JudgeForm) -> dict[str, Any]:

@@ -1,0 +1,127 @@
+"""The form that checks and starts an experiment."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from services.errors import InvalidFieldsError, InvalidRequestError, TouchstoneError
+from services.experiments.prompts import SHIPPED, shipped
+from services.experiments.scenarios import tips
+from services.gateway import context
+from services.gateway.backend import EXPERIMENT_S
+from services.gateway.fields.job import in_rest
+from services.gateway.pages.display import palette
+from services.gateway.pages.experiments import listing
+from services.gateway.pages.forms.dataset_form import Group, groups
+from services.gateway.pages.forms.experiment_form import MOST_OWN, ExperimentForm
+from services.gateway.pages.layout.shell import fragment, go_to, render
+from services.gateway.pages.runs.page import refusal
+from services.words.sampling import PARAMETERS
+from touchstone.v1 import scheduler_service_pb2
+from touchstone.v1.scheduler_service_pb2 import RunExperimentResponse
+
+
+async def form_page(request: Request) -> Response:
+    """The form. Raises PermissionDeniedError."""
+    listing.require_admin(request)
+    values = await _values(request, ExperimentForm.read(request.query_params), None)
+    return await render(request, "experiments/new.html", "experiments", values)
+
+
+async def start_experiment(request: Request) -> Response:
+    """Checks what was sent and shows the counts; starts what was checked before, and shows the experiment. 422 with a
+    sentence under each wrong field. Raises PermissionDeniedError."""
+    listing.require_admin(request)
+    sent = await request.form()
+    form = ExperimentForm.read(sent)
+    if sent.get("act") == "prompt":
+        # Room for one more prompt.
+        return await _drawn(request, form, None, 200, len(form.own) + 1)
+    starts = sent.get("act") == "start" and form.checked == _digest(form)
+    made = await _run(request, form, check_only=not starts)
+    if made is None:
+        form.checked = ""
+        return await _drawn(request, form, None, 422)
+    if starts:
+        return go_to(request, listing.address(made.experiment))
+    form.checked = _digest(form)
+    return await _drawn(request, form, made, 200)
+
+
+def _digest(form: ExperimentForm) -> str:
+    try:
+        return form.digest()
+    except TouchstoneError:
+        return ""
+
+
+async def _run(request: Request, form: ExperimentForm, *, check_only: bool) -> RunExperimentResponse | None:
+    """None if it was refused: the form says why."""
+    asked = form.asked()
+    if asked is None:
+        return None
+    ctx = context.of(request)
+    try:
+        if isinstance(asked.get("provider"), str):
+            asked["provider"] = (await ctx.catalogue.endpoint(asked["provider"], "provider")).endpoint
+        call = scheduler_service_pb2.RunExperimentRequest(
+            request_id=form.request_id[:64],
+            definition=json.dumps(asked, ensure_ascii=False),
+            judges=form.judges(),
+            check_only=check_only,
+        )
+        method = ctx.backend.scheduler.RunExperiment
+        return await ctx.backend.ask(method, call, context.identity(request), timeout_s=EXPERIMENT_S)
+    except InvalidRequestError as error:
+        problems = error.problems if isinstance(error, InvalidFieldsError) else [(error.field, error.message)]
+        form.refuse([(path, in_rest(sentence)) for path, sentence in problems])
+    except (TypeError, ValueError) as error:
+        # A date of YAML, say, which JSON does not have.
+        form.refuse([("", f"The definition cannot be written as JSON: {error}.")])
+    except TouchstoneError as error:
+        form.failure = error.message if check_only else refusal(error)
+    return None
+
+
+async def _drawn(
+    request: Request, form: ExperimentForm, checked: RunExperimentResponse | None, status: int, room: int = 0
+) -> Response:
+    values = await _values(request, form, checked, room)
+    if "hx-request" in request.headers:
+        return fragment(request, "experiments/_form.html", values, status)
+    return await render(request, "experiments/new.html", "experiments", values, status)
+
+
+async def _values(
+    request: Request, form: ExperimentForm, checked: RunExperimentResponse | None, room: int = 0
+) -> dict[str, Any]:
+    """What the form is drawn from; without models while the scheduler is silent."""
+    catalogue, trouble = context.of(request).catalogue, ""
+    offered: list[Group] = []
+    slots: dict[tuple[str, str], int] = {}
+    try:
+        offered = [group for group in await groups(catalogue) if not group.endpoint.baseline]
+        slots = palette.assign(await catalogue.model_keys())
+    except TouchstoneError as error:
+        trouble = error.message
+    listed = {f"{group.endpoint.endpoint}|{choice.model.model}" for group in offered for choice in group.choices}
+    return {
+        "form": form,
+        "checked": checked,
+        "groups": offered,
+        "slots": slots,
+        "trouble": trouble,
+        # What is no longer listed stays chosen, so that nothing of the form is lost.
+        "unlisted": [one for one in form.models if one not in listed],
+        "unlisted_judge": form.judge if form.judge and form.judge not in listed else "",
+        "shipped": [(name, shipped(name)) for name in SHIPPED],
+        "own": [*form.own, *[("", "")] * max(0, min(MOST_OWN, room or max(1, len(form.own))) - len(form.own))],
+        "most_own": MOST_OWN,
+        "set_size": len(tips()),
+        "offered_parameters": list(PARAMETERS.values()),
+        "form_address": listing.FORM,
+    }

@@ -1,0 +1,172 @@
+"""The form that starts an experiment: what was sent, what is wrong with it, and the definition that it comes to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.datastructures import FormData, QueryParams
+
+from services.experiments import files
+from services.experiments.definition import MAX_MODEL_B, N_TIPS
+from services.experiments.fields import DefinitionError
+from services.experiments.prompts import SHIPPED
+from services.experiments.scenarios import TIPS, tips
+from services.words.fields import decimal
+from services.words.sampling import PARAMETERS
+from touchstone.v1 import job_pb2
+
+FIELDS, TEXT = "fields", "text"
+"""What the definition comes from: the form's fields, or a pasted text."""
+SET, OWN = "set", "own"
+"""The scenarios: the first ones of the set that ships, or pasted lines."""
+MOST_OWN = 20
+"""Prompts of one's own that the form has room for."""
+_MOST = 1_000_000
+_NUMBERS = ("repeats", "n_tips", "max_model_b", "budget_usd", *(one.rest for one in PARAMETERS.values()))
+_SAID = 3
+"""Problems of one field that are said."""
+
+
+@dataclass(slots=True)
+class ExperimentForm:
+    """As sent, with a sentence for each field that is wrong. `models` and `judge` are an endpoint and a model with a
+    bar between them; `own` are pairs of id and template. `checked` names what was checked last."""
+
+    by: str = FIELDS
+    name: str = ""
+    definition: str = ""
+    models: list[str] = field(default_factory=list)
+    shipped: list[str] = field(default_factory=lambda: list(SHIPPED))
+    own: list[tuple[str, str]] = field(default_factory=list)
+    of: str = SET
+    count: str = "20"
+    lines: str = ""
+    diversity: bool = False
+    texts: dict[str, str] = field(
+        default_factory=lambda: (
+            dict.fromkeys(_NUMBERS, "") | {"repeats": "1", "n_tips": str(N_TIPS), "max_model_b": f"{MAX_MODEL_B:g}"}
+        )
+    )
+    judge: str = ""
+    checked: str = ""
+    request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    errors: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> ExperimentForm:
+        """Fields that were not sent are as in an empty form."""
+        if "request_id" not in sent:
+            return cls(models=[str(value)[:400] for value in sent.getlist("model")])
+
+        def one(name: str, most: int = 400) -> str:
+            return str(sent.get(name, "")).strip()[:most]
+
+        def long(text: object) -> str:
+            return str(text)[:_MOST].replace("\r\n", "\n")
+
+        ids = [str(text).strip()[:200] for text in sent.getlist("prompt_id")]
+        own = list(zip(ids, map(long, sent.getlist("template")), strict=False))[:MOST_OWN]
+        return cls(
+            by=TEXT if one("by") == TEXT else FIELDS,
+            name=one("name"),
+            definition=long(sent.get("definition", "")),
+            models=list(dict.fromkeys(str(value)[:400] for value in sent.getlist("model"))),
+            shipped=[name for name in SHIPPED if name in sent.getlist("prompt")],
+            own=[(name, text) for name, text in own if name or text.strip()],
+            of=OWN if one("of") == OWN else SET,
+            count=one("count"),
+            lines=long(sent.get("lines", "")),
+            diversity=bool(one("diversity")),
+            texts={name: one(name) for name in _NUMBERS},
+            judge=one("judge"),
+            checked=one("checked"),
+            request_id=one("request_id"),
+        )
+
+    def asked(self) -> dict[str, Any] | None:
+        """The definition, as far as it can be read; the scheduler says what is wrong with it. None for a text that
+        cannot be read, with a sentence in `errors`."""
+        try:
+            return self._of_text() if self.by == TEXT else self._of_fields()
+        except DefinitionError as error:
+            self.refuse(error.problems)
+            return None
+
+    def judges(self) -> list[job_pb2.Judge]:
+        endpoint, _, model = self.judge.partition("|")
+        return [job_pb2.Judge(endpoint=endpoint, model=model)] if model else []
+
+    def digest(self) -> str:
+        """Names what was sent, without the id of the request."""
+        said = [self.by, self.judge]
+        said += [self.definition] if self.by == TEXT else [json.dumps(self._of_fields(), sort_keys=True, default=str)]
+        return hashlib.sha256("\0".join(said).encode(errors="replace")).hexdigest()[:16]
+
+    def refuse(self, problems: Sequence[tuple[str, str]]) -> None:
+        """Puts each sentence to its field."""
+        by_place: dict[str, list[str]] = {}
+        for path, sentence in problems:
+            by_place.setdefault(self._place(path), []).append(sentence)
+        for place, sentences in by_place.items():
+            more = [f"{len(sentences) - _SAID} more."] if len(sentences) > _SAID else []
+            text = " ".join([*sentences[:_SAID], *more])
+            if place:
+                self.errors[place] = text
+            else:
+                self.failure = text
+
+    def _place(self, path: str) -> str:
+        """The form's field of a definition's path. Empty for what the form has no field for."""
+        root, _, rest = path.partition("[")
+        root = root.partition(".")[0]
+        if root == "judges":
+            return "judge"
+        if self.by == TEXT:
+            return "definition"
+        if root == "prompts" and (number := re.match(r"\d+", rest)):
+            own = int(number[0]) - len(self.shipped)
+            return f"own-{own}" if 0 <= own < len(self.own) else "prompts"
+        return root if root in ("name", "models", "prompts", "scenarios", "diversity", *_NUMBERS) else ""
+
+    def _of_text(self) -> dict[str, Any]:
+        text = self.definition.strip()
+        if not text:
+            raise DefinitionError([("definition", "Paste a definition, in YAML or JSON.")])
+        return files.definition(text.encode(errors="replace"), is_json=text.startswith("{"))
+
+    def _of_fields(self) -> dict[str, Any]:
+        made: dict[str, Any] = {
+            "name": self.name or None,
+            "models": [_model(one) for one in self.models] or None,
+            "prompts": [*self.shipped, *({"id": name, "template": text} for name, text in self.own)] or None,
+            "scenarios": self._scenarios(),
+            "diversity": self.diversity,
+            **{name: _number(text) for name, text in self.texts.items() if text},
+        }
+        return {name: value for name, value in made.items() if value is not None}
+
+    def _scenarios(self) -> Any:
+        if self.of == OWN:
+            return files.scenarios(self.lines.encode(errors="replace"))
+        return {"set": TIPS, "count": _number(self.count) if self.count else len(tips())}
+
+
+def _model(chosen: str) -> Mapping[str, str]:
+    # An endpoint's name has no bar; a model's may have one.
+    endpoint, _, model = chosen.partition("|")
+    return {"provider": endpoint, "model": model}
+
+
+def _number(text: str) -> Any:
+    """A whole number or a decimal one. Other texts stay as they are: the scheduler says what is wrong with them."""
+    value = decimal(text)
+    if value is None:
+        return text
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else value
