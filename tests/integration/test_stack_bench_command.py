@@ -13,7 +13,6 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from services import numbers
 from services.experiments import reading, scenarios
@@ -42,19 +41,9 @@ JUDGEMENT = {"reason": "fine", "relevance": 4, "actionability": 5, "tone": 1}
 class Ollama(OllamaServer):
     """Each model has the size that its name says, and names itself in its answers' tips."""
 
-    async def tags(self, request: web.Request) -> web.Response:
-        details = {"quantization_level": "Q4_K_M", "family": "stub"}
-        models = [
-            {"name": name, "model": name, "digest": f"sha256:{name}"}
-            | {"details": details | {"parameter_size": f"{numbers.parameters_b(name)}B"}}
-            for name in self.behaviour.models
-        ]
-        return web.json_response({"models": models})
-
-    async def show(self, request: web.Request) -> web.Response:
-        size = numbers.parameters_b((await request.json())["model"]) * 1e9
-        info = {"general.architecture": "stub", "general.parameter_count": int(size), "stub.context_length": 32768}
-        return web.json_response({"model_info": info, "capabilities": ["completion"], "details": {}})
+    def __init__(self, behaviour: Behaviour) -> None:
+        super().__init__(behaviour)
+        self.sizes = {name: numbers.parameters_b(name) for name in MODELS}
 
     def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         tips = [f"Tip {number}: {text}" for number in range(1 + MODELS.index(body["model"]))]
