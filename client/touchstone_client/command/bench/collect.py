@@ -56,7 +56,7 @@ def add(verbs: Any) -> None:
     add("--max-model-b", type=_billions, metavar="B", help=words)
     for parameter in PARAMETERS.values():
         add_field(parser, parameter)
-    add_field(parser, ALL["budget_usd"], ", for all of them together")
+    add_field(parser, ALL["budget_usd"], "; for all jobs together; needs --max-tokens")
     add_field(parser, ALL["priority"])
     add_judge_model(parser, "a model, or model@endpoint, that judges all answers by the experiment's rubric")
     add("--check", action="store_true", help="check everything and start nothing")
