@@ -17,7 +17,7 @@ def parsed(text: str) -> Any:
     a text that is not JSON, that has a number which no float can hold, or that is nested too deeply."""
     try:
         value = _decode(text.strip())
-        # Few texts have so many brackets, and looking into every value takes as long as reading it.
+        # Few texts have that many brackets, and looking into every value takes as long as reading it.
         return whole(value) if text.count("[") + text.count("{") > _DEEPEST else value
     except json.JSONDecodeError as error:
         raise ValueError("is not JSON") from error
