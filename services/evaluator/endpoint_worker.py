@@ -373,6 +373,8 @@ class EndpointWorker:
             log.warning("%s: %s %s", self.endpoint.name, what, error.message, extra=unit.held.logged)
         if error.rate_limited:
             self.paces.refused(call.model, sent, now, whole=error.of_endpoint)
+        if error.of_key:
+            self.paces.denied(call.model, error.message, now)
         if error.fatal or outage.failure(error, sent, now):
             raise FaultError(error.message, error.detail)
         over = tries.failed(error, outage, budget, now)

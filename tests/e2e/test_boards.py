@@ -55,6 +55,41 @@ async def test_the_boards_fit_every_width(browser: Browser, dark: bool) -> None:
                 await expect(shown.first).to_be_in_viewport()
 
 
+_OUTSIDE = """() => [...document.querySelectorAll("main :is(th, td)")]
+  .filter((one) => /\\d/.test(one.textContent) && one.checkVisibility())
+  .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+  .map((one) => one.textContent.trim())"""
+
+
+async def test_long_names_push_no_figure_off(browser: Browser) -> None:
+    world = ranged()
+    long = "maker/" + "very-long-name-" * 18
+    for job in world.jobs.values():
+        if job.spec.model in ("llama3.3:70b", "qwen2.5:7b"):
+            job.spec.model = long
+    for entry in world.boards["glue"]:
+        entry.model = long if entry.model == "llama3.3:70b" else entry.model
+    async with running(world) as gateway, visit(browser, gateway) as visitor:
+        page = await visitor.page()
+        for address in ("/leaderboard?suite=glue", "/jobs", "/overview?suite=glue"):
+            await page.emulate_media(media="screen")
+            for width in (1440, 1024):
+                await page.set_viewport_size({"width": width, "height": 900})
+                await page.goto(address)
+                tables = page.locator("main .scroll:visible:not(.over-time *)")
+                if width == 1440 or "overview" in address:
+                    wide = await tables.evaluate_all("all => all.map(one => one.scrollWidth - one.clientWidth)")
+                    assert max(wide) <= 0, (address, width)
+                cell = page.locator(":is(td, th).model", has=page.locator("a.long")).first
+                assert await cell.evaluate("one => one.offsetWidth") <= 400, (address, width)
+                assert await page.locator(f'a.long[title="{long}"]').count()
+            await page.emulate_media(media="print")
+            await page.set_viewport_size({"width": 703, "height": 1000})
+            assert await page.evaluate(_OUTSIDE) == [], address
+            lines = await page.locator(":is(td, th) > a.long").first.evaluate("one => one.getClientRects().length")
+            assert lines > 1, "whole on paper"
+
+
 async def test_the_tooltip_follows_the_mouse_and_the_arrow_keys(browser: Browser) -> None:
     async with running(ranged()) as gateway, visit(browser, gateway) as visitor:
         page = await visitor.page()

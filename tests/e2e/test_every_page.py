@@ -74,7 +74,7 @@ _OF_COLOURS = ["color-contrast", "link-in-text-block"]
 async def seen(page: Page) -> tuple[set[str], int]:
     """The figures in sight, and the number of drawings. Times and what moves with them are left out."""
     text, drawings = await page.evaluate(_SEEN)
-    return set(_FIGURE.findall(re.sub(r"\d+ (s|min|h|d)\b|\d\d:\d\d|95 %", "", text))), drawings
+    return set(_FIGURE.findall(re.sub(r"\d+ (s|min|h|d)\b|\d\d:\d\d|95\s%", "", text))), drawings
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

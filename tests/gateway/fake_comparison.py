@@ -10,6 +10,7 @@ from services.results.runs.configurations import JOB_ID
 from services.words import refusals
 from services.words.jobs import suite_of
 from tests.gateway import fake_data
+from tests.gateway.fake_figures import name_of
 from tests.gateway.fake_world import World
 from touchstone.v1 import comparison_pb2, job_pb2, metric_pb2
 
@@ -85,6 +86,7 @@ def _run(world: World, subject: str, suite: str, metrics: list[str], tasks: list
         model=job.spec.model,
         endpoint=job.spec.endpoint,
         configuration=job.receipt.configuration,
+        name=name_of(world, job).name,
         scores=[fake_data.metric(metric, mean, _ITEMS) for metric in metrics],
         tasks=[metric_pb2.TaskResult(task=t, metrics=[fake_data.metric("accuracy", mean, _ITEMS)]) for t in tasks],
         completed_at=job.created_at,

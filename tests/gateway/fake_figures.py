@@ -79,12 +79,19 @@ def require_suite(suite: str, world: World) -> None:
 
 def _scores(world: World, job: job_pb2.Job) -> results_service_pb2.JobScores:
     result = world.results.get(job.job_id, metric_pb2.JobResult())
-    scores = results_service_pb2.JobScores(job_id=job.job_id, not_ranked_reason=result.not_ranked_reason)
+    named = name_of(world, job)
+    scores = results_service_pb2.JobScores(
+        job_id=job.job_id, not_ranked_reason=result.not_ranked_reason, name=named.name, alias=named.alias
+    )
     if result.sealed and result.not_ranked_reason == NO_REFERENCE:
         scores.averages.add(metric="score", undefined_reason=NO_REFERENCE)
     elif result.sealed:
         scores.averages.extend(fake_data.averages(result))
     return scores
+
+
+def name_of(world: World, job: job_pb2.Job) -> results_service_pb2.Configuration:
+    return world.names.get(job.receipt.configuration, results_service_pb2.Configuration())
 
 
 def overview(world: World, request: results_service_pb2.GetOverviewRequest) -> results_service_pb2.GetOverviewResponse:
@@ -116,6 +123,7 @@ def trends(world: World, request: results_service_pb2.ListTrendsRequest) -> resu
             continue  # it does not rank
         trend = answer.trends.add(
             configuration=job.receipt.configuration,
+            name=name_of(world, job).name,
             model=job.spec.model,
             endpoint=job.spec.endpoint,
             item_set=job.item_set,

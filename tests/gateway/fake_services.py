@@ -205,9 +205,12 @@ class Results(fake_experiments.Boards, results_service_pb2_grpc.ResultsServiceSe
         return fake_figures.list_jobs(self.world, request)
 
     async def GetJobResult(self, request: Any, context: Any) -> Any:
-        self._job(request.job_id)
-        result = self.world.results.get(request.job_id, metric_pb2.JobResult(job_id=request.job_id))
-        return results_service_pb2.GetJobResultResponse(result=result)
+        named = fake_figures.name_of(self.world, self._job(request.job_id))
+        answer = results_service_pb2.GetJobResultResponse(
+            result=self.world.results.get(request.job_id, metric_pb2.JobResult(job_id=request.job_id))
+        )
+        answer.result.name, answer.result.alias = named.name, named.alias
+        return answer
 
     async def GetLeaderboard(self, request: Any, context: Any) -> Any:
         self.world.asked.append(request)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from hashlib import sha256
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -383,6 +385,42 @@ async def test_the_list_of_rows_shows_the_named_metadata(gateway: Running) -> No
     assert 'value="level, ward,,none"' in both
     many = await page(gateway, f"{address}&field={','.join('abcdefgh')}")
     assert ("<i>f</i>" in many, "<i>g</i>" in many) == (True, False)
+
+
+async def test_a_field_of_any_name_is_shown_and_orders_the_rows(gateway: Running) -> None:
+    names = ["a,b", "", "-n", "k" * 200, 'say "hi"']
+    told = [{"prompt": f"p{n}", "reference": "A", "metadata": dict.fromkeys(names, f"v{n}")} for n in range(2)]
+    dataset = await dataset_of(gateway, "\n".join(map(json.dumps, told)).encode())
+    one, two = await answered(gateway, dataset), await answered(gateway, dataset)
+    jobs = f"{one.job_id},{two.job_id}"
+    text = html.unescape(await page(gateway, f"/side-by-side?jobs={jobs}"))
+    offered = text.partition('<datalist id="shown-fields">')[2].partition("</datalist>")[0]
+    chosen = re.findall(r'value="(.*?)">(?=<|$)', offered)
+    assert chosen == ['"a,b"', '""', '"-n"', "k" * 200, '"say ""hi"""']
+    both = html.unescape(await page(gateway, "/side-by-side?" + urlencode({"jobs": jobs, "field": ",".join(chosen)})))
+    assert all(f"<i>{name or chr(34) * 2}</i> v0" in both for name in names)
+    ways = [way for way in re.findall(r'<option value="([^>]*)">', text.partition('id="sort"')[2]) if way][:8]
+    for way in ways:
+        address = "/side-by-side?" + urlencode({"jobs": jobs, "sort": way})
+        assert f'<option value="{way}" selected>' in html.unescape(await page(gateway, address))
+        asked = [call for call in gateway.world.asked if isinstance(call, _LISTING)][-1]
+        assert asked.order_field in names
+        assert asked.descending == (way[0] == "-")
+    assert len(ways) == 8, "all but the one without a name"
+
+
+async def test_blind_no_run_is_named(gateway: Running) -> None:
+    one = await answered(gateway)
+    two = await answered(gateway, gateway.world.datasets[one.spec.dataset.dataset_id])
+    gateway.world.jobs[two.job_id].spec.model = "gemma3:4b"
+    address = f"/side-by-side?jobs={one.job_id},{two.job_id}&row=rows%3A17"
+    await gateway.client.post(address.replace("?", "/preference?", 1), data={"choice": "tie"}, headers=HTML)
+    beside = 'id="beside"'
+    open_ = (await page(gateway, address)).partition(beside)[2]
+    assert open_.count("gemma3:4b") == 3, "its answer, what people prefer, and the list of runs"
+    blind = (await page(gateway, address.replace("17", "18") + "&blind=1")).partition(beside)[2]
+    assert "qwen2.5:7b" not in blind
+    assert "gemma3:4b" not in blind
 
 
 async def test_a_conversation_is_shown_with_its_picture_its_calls_and_its_tools(gateway: Running) -> None:

@@ -106,7 +106,7 @@ async def test_agreement_with_people_stands_at_each_judge_with_the_figures_of_re
     job = completed(gateway.world)
     agreed(judged(gateway.world, job))
     said = section(await page(gateway, f"/jobs/{job.job_id}"))
-    assert "On the 58 answers that both scored, its composite is 10.5 of 100 above people's." in said
+    assert "On the 58 answers that both scored, its composite is 10.5 points above people's (+5.0 to +16.0)." in said
     assert "People's mean over all answers is 61.3 of 100 (58.0–64.4), from 60 rated answers" in said
     assert "About 45 more ratings would halve this interval." in said
     assert "What the figures against people mean" in said
@@ -153,7 +153,7 @@ async def test_what_ratings_cannot_show_yet_is_said(gateway: Running) -> None:
     assert "−2.0 −10.0 to +6.0" in said
     found.bias.high = -0.01
     said = section(await page(gateway, f"/jobs/{job.job_id}"))
-    assert "its correct is 2.0 of 100 below people's" in said
+    assert "its correct is 2.0 points below people's (−10.0 to −1.0)" in said
 
 
 @pytest.mark.parametrize(

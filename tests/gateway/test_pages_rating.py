@@ -318,7 +318,7 @@ async def test_agreement_is_shown_on_demand(gateway: Running) -> None:
     assert "2 people, 9 answers rated, 7 by two or more" in said
     assert "tone, alpha 0.50 −0.12 to 0.90" in said
     assert "relevance, alpha –" in said
-    assert "its composite is 10.5 of 100 above people's" in said
+    assert "its composite is 10.5 points above people's" in said
     assert said.count("Judge mistral:7b") == 1, "only judges by this rubric"
     assert job.spec.model not in said
     part = await gateway.client.get(address, headers=HTMX)
@@ -345,3 +345,11 @@ def test_an_answer_is_named_by_its_place(key: str) -> None:
     place = rating.place_of(key)
     assert place is not None
     assert rating.key_of(place) == key
+
+
+def test_a_prompt_of_one_message_has_no_role() -> None:
+    assert rating._asked("user: Is it so?") == "Is it so?"
+    assert rating._asked("user:\nIs it so?") == "Is it so?"
+    assert rating._asked("Is it so?") == "Is it so?"
+    several = "user: Hi.\nassistant: Hi.\nuser: Is it so?"
+    assert rating._asked(several) == several

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import grpc
@@ -169,6 +169,36 @@ def test_a_biased_judge_does_not_move_what_people_say(stack: Stack) -> None:
     assert relevance.combined.low <= truth <= relevance.combined.high
     assert relevance.combined.high - relevance.combined.low < relevance.people.high - relevance.people.low
     assert stack.results.RateAnswers(rate, timeout=20).unchanged == 60
+    _rate_on_the_page(stack, job_id, wanted)
+
+
+def _rate_on_the_page(stack: Stack, job_id: str, wanted: Mapping[int, Mapping[str, int]]) -> None:
+    """The next answer of the queue is open there; the job's page then has the figures of REST."""
+    address = f"/jobs/{job_id}/rate?rubric={rubrics.digest(rubrics.of_value(TIPS))}"
+    with httpx.Client(base_url=stack.url, trust_env=False, timeout=30) as browser:
+        text = browser.get(address).text
+        assert "<b>60</b> rated" in text
+        opened = re.search(r'name="answer" value="rows:(\d+)"', text)
+        assert opened is not None
+        scores = {f"score.{name}": str(score) for name, score in wanted[int(opened[1])].items()}
+        sent = {"answer": f"rows:{opened[1]}", **scores}
+        assert browser.post(address, data=sent, headers={"Origin": stack.url}).status_code == 303
+        assert "<b>61</b> rated" in browser.get(address).text
+        page = browser.get(f"/jobs/{job_id}").text
+        told = stack.get(f"/results/{job_id}/judges")
+    assert [one["answers"] for one in told["people"]] == [61]
+    figures = told["judges"][0]["agreement"]["relevance"]
+    assert (figures["people"]["n"], figures["answers"]) == (61, sum(n % FAILING > 0 for n in _rated(stack, job_id)))
+    row = page[page.index('<th scope="row">relevance') :].split("</tr>")[0]
+    for name in ("people", "combined"):
+        low, high = figures[name]["ci95"]
+        assert f"<b>{1 + 4 * figures[name]['value']:.2f}</b> <small>{1 + 4 * low:.2f}–{1 + 4 * high:.2f}</small>" in row
+    assert f"<b>{100 * figures['accuracy']['value']:.1f} %</b>" in row
+
+
+def _rated(stack: Stack, job_id: str) -> list[int]:
+    request = results_service_pb2.ListRatingsRequest(job_id=job_id)
+    return [one.item for one in stack.results.ListRatings(request, timeout=20).ratings]
 
 
 def _read_pages(stack: Stack, job_id: str, judging: str, item: int, rubric: str) -> None:

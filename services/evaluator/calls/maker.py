@@ -153,6 +153,8 @@ class CallMaker:
                 cause = error.cause if isinstance(error, RefusedCallError) else error
                 if cause is not None and cause.rate_limited:
                     self._slow(call.model, cause, sent)
+                if cause is not None and cause.of_key:
+                    self._worker.paces.denied(call.model, cause.message, time.monotonic())
                 raise
             self._worker.paces.succeeded(call.model, time.monotonic())
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import math
 
+from services.words.refusals import counted
+
 _REMEMBERED_S = 60.0
+_DENIED_S = 3600.0
+_MOST_DENIED = 3
+"""Models that are named with what the endpoint said; more are counted."""
 
 _WINDOW_S = 0.5
 
@@ -71,6 +76,7 @@ class Paces:
         self.whole = Pace(concurrency)
         self._concurrency = concurrency
         self._models: dict[str, Pace] = {}
+        self._denied: dict[str, tuple[str, float]] = {}
 
     @property
     def slowed(self) -> bool:
@@ -86,7 +92,14 @@ class Paces:
         pace = self.whole if whole else self._models.setdefault(model, Pace(self._concurrency))
         pace.refused(sent, now)
 
+    def denied(self, model: str, words: str, now: float) -> None:
+        """The endpoint refused the key for a call of the model, as `words` say. Other models may still be called: a key
+        may be for some of them alone."""
+        self._denied.pop(model, None)
+        self._denied[model] = words, now
+
     def succeeded(self, model: str, now: float) -> None:
+        self._denied.pop(model, None)
         self.whole.succeeded()
         pace = self._models.get(model)
         if pace is not None:
@@ -112,13 +125,18 @@ class Paces:
         return max(0, (self._concurrency if pace is None else pace.slots) - busy)
 
     def detail(self, now: float) -> str:
-        """The text for the endpoint's announcement; empty when nothing is held back. Models without a recent refusal
-        are forgotten: perhaps nobody calls them any more."""
+        """The text for the endpoint's announcement, which names each model that is slowed down or denied; empty when
+        nothing is held back. Models without a recent refusal are forgotten: perhaps nobody calls them any more."""
         for model, pace in list(self._models.items()):
             if not pace.limited_s(now) and now - pace.refused_at > _REMEMBERED_S:
                 del self._models[model]
         told = [self.whole.detail(now)]
         told += [f"{model}: {pace.detail(now)}" for model, pace in sorted(self._models.items()) if pace.detail(now)]
+        self._denied = {model: one for model, one in self._denied.items() if now - one[1] <= _DENIED_S}
+        newest = list(reversed(self._denied.items()))
+        told += [f"{model}: {words}" for model, (words, _) in newest[:_MOST_DENIED]]
+        if len(newest) > _MOST_DENIED:
+            told.append(f"the key is also refused for {counted(len(newest) - _MOST_DENIED, 'more model')}")
         return "; ".join(filter(None, told))
 
 

@@ -91,6 +91,8 @@ def environment() -> Environment:
         gigabytes=formatting.gigabytes,
         ordinal=formatting.ordinal,
         plural=formatting.plural,
+        field_name=conditions.written,
+        shown=formatting.shown,
     )
     env.globals.update(
         Endpoint=endpoint_pb2.Endpoint,

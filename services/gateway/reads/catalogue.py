@@ -192,7 +192,9 @@ class Catalogue:
         known = next((endpoint for endpoint in endpoints if endpoint.endpoint == job.spec.endpoint), None)
         if known is None or known.state == endpoint_pb2.Endpoint.STATE_REACHABLE:
             return ""
-        return known.detail
+        # A limit is of the endpoint, or of models that it names.
+        of_models = known.state == endpoint_pb2.Endpoint.STATE_LIMITED and ": " in known.detail
+        return "" if of_models and f"{job.spec.model}: " not in known.detail else known.detail
 
     async def require_suite(self, name: str) -> None:
         """Raises InvalidRequestError for a suite that is not installed; while the installed suites are unknown, any may

@@ -5,6 +5,7 @@ annotation that a person gave them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC
 from typing import Any
@@ -15,7 +16,7 @@ from services.results.items import filters
 from services.results.items.scores import Score, score_of
 from services.results.runs import job_reads
 from services.results.storage.database import Connection, first_row, query
-from services.results.storage.item_rows import COLUMNS, metadata_fields, stored_item
+from services.results.storage.item_rows import CALLS, COLUMNS, metadata_fields, stored_item
 from services.results.visibility import EVERYTHING, HiddenJobError, Visibility
 from services.words.enums import ITEM_FILTERS
 from touchstone.v1 import results_service_pb2
@@ -49,6 +50,9 @@ def _beginnings() -> str:
 
 _EXCERPT_COLUMNS = _beginnings()
 """What `cut` needs of a row of `items`, in the order of COLUMNS."""
+_SHORT_COLUMNS = re.sub(r'left\("(response|reasoning)", \d+\)', "''", _EXCERPT_COLUMNS)
+_WHOLE_COLUMNS = COLUMNS.replace('"logprobs"', "NULL AS logprobs")
+_ANSWER = f"concat_ws(chr(10), nullif(response, ''), {CALLS})"
 
 
 def cut(stored: StoredItem) -> StoredItem:
@@ -179,15 +183,40 @@ def list_stored_items(connection: Connection, job_id: str) -> results_service_pb
     )
 
 
-def read_excerpts(connection: Connection, places: Sequence[int], score: Score) -> dict[int, StoredItem]:
-    """Rows of `items` by their numbers, with cut texts and annotations."""
+_OF_PLACES = "FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
+"""Ask for one job's rows at a time: between those of two jobs, the scan may read all other jobs'. A long text costs as
+much as all those next to it: some thousand rows are compressed together."""
+
+
+def read_excerpts(
+    connection: Connection, places: Sequence[int], score: Score, *, answers: bool = True
+) -> dict[int, StoredItem]:
+    """Rows of `items` by their numbers, with cut texts and annotations; without `answers` no responses."""
     if not places:
         return {}
-    text = f"SELECT rowid, {score.sql}, {_EXCERPT_COLUMNS} FROM items WHERE rowid IN (SELECT unnest($places::BIGINT[]))"
+    columns = _EXCERPT_COLUMNS if answers else _SHORT_COLUMNS
+    text = f"SELECT rowid, {score.sql}, {columns} {_OF_PLACES}"
     rows = connection.execute(text, {"places": places} | score.parameters).fetchall()
     stored = {place: cut(stored_item(values, number)) for place, number, *values in rows}
     put_annotations_on(connection, stored.values())
     return stored
+
+
+def read_answers(connection: Connection, places: Sequence[int]) -> dict[int, str]:
+    """Responses by the numbers of their rows, whole, with tool calls as text."""
+    return dict(connection.execute(f"SELECT rowid, {_ANSWER} {_OF_PLACES}", {"places": places}).fetchall())
+
+
+def read_whole(connection: Connection, place: int, score: Score) -> tuple[StoredItem, str] | None:
+    """A row of `items` by its number, with its annotation and without log-probabilities, and its answer as
+    `read_answers` gives it."""
+    text = f"SELECT {_ANSWER}, {score.sql}, {_WHOLE_COLUMNS} {_OF_PLACES}"
+    rows = connection.execute(text, {"places": [place]} | score.parameters).fetchall()
+    for answer, number, *values in rows:
+        stored = stored_item(values, number)
+        put_annotations_on(connection, [stored])
+        return stored, answer
+    return None
 
 
 def _weight(row: _Placed) -> int:

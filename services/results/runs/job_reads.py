@@ -109,7 +109,19 @@ def get_job_result(connection: Connection, job_id: str, visible: Visibility = EV
     for mark in uncounted(connection, [job_id]).values():
         put_mark_on(result, mark)
     result.texts_dropped = text_retention.dropped_at(connection, job_id)
+    result.name, result.alias = _names_of(connection, [job])[job_id]
     return result
+
+
+def _names_of(connection: Connection, jobs: Sequence[job_pb2.Job]) -> dict[str, tuple[str, str]]:
+    """By job its configuration's name and alias, empty where nobody gave one."""
+    rows = connection.execute(
+        "SELECT configuration, name, alias FROM configuration_names "
+        "WHERE configuration IN (SELECT unnest($configurations::VARCHAR[]))",
+        {"configurations": list({job.receipt.configuration for job in jobs})},
+    ).fetchall()
+    held = {configuration: (name, alias) for configuration, name, alias in rows}
+    return {job.job_id: held.get(job.receipt.configuration, ("", "")) for job in jobs}
 
 
 def sealed_result(connection: Connection, job_id: str, attempt: int) -> results_service_pb2.SealJobResponse | None:
@@ -224,11 +236,15 @@ def read_page(
 
 
 def read_scores(connection: Connection, jobs: Sequence[job_pb2.Job]) -> list[results_service_pb2.JobScores]:
-    """The averages of each job, in the same order; empty if its present attempt is not sealed."""
+    """The averages of each job, in the same order; empty if its present attempt is not sealed. With the name of its
+    configuration."""
     if not jobs:
         return []
     attempts = {job.job_id: job.attempt for job in jobs}
-    found = {job_id: results_service_pb2.JobScores(job_id=job_id) for job_id in attempts}
+    found = {
+        job_id: results_service_pb2.JobScores(job_id=job_id, name=name, alias=alias)
+        for job_id, (name, alias) in _names_of(connection, jobs).items()
+    }
     times = [job.created_at.ToDatetime() for job in jobs]
     text = query("runs/job_scores").format(metric=", ".join(run_scores.METRIC_COLUMNS))
     parameters = {"job_ids": list(found), "first": min(times), "last": max(times)}

@@ -16,7 +16,6 @@ from services.results.side_by_side.matching import Matched, Total
 from services.results.side_by_side.word_diff import word_diff
 from services.results.statistics.intervals import score_interval
 from services.results.storage.database import Connection, query
-from services.results.storage.item_rows import CALLS
 from services.words import refusals
 from services.words.enums import SIDE_BY_SIDE_FILTERS
 from touchstone.v1 import job_pb2
@@ -38,6 +37,8 @@ _Row = tuple[paging.Key, pb.SideBySideRow]
 _Placed = Mapping[str, Any]
 """A row as page.sql gives it: its columns by name, `places` a list."""
 
+_MOST_WHOLE = 1024 * 1024
+"""Bytes of whole items in an answer, without their diffs."""
 _OF_ONE = (Request.FILTER_ONLY_RIGHT, Request.FILTER_ONLY_WRONG)
 JUDGED, NOT_JUDGED = "(choice IS NOT NULL)", "(all_final AND choice IS NULL)"
 _AFTER = """($after_item::BIGINT IS NULL OR (task, item, repeat, name)
@@ -173,13 +174,22 @@ class Page:
                 getattr(answer, name).CopyFrom(self._place(by_number[number]))
         on_page = [row for row in placed if before < row["number"] <= before + self._size]
         answer.opened_number, answer.first_number = opened, before + 1
-        for _, row in self._rows(connection, on_page, matched, diffs=False):
-            for stored in row.items:
-                for text in ("response", "reasoning"):
-                    stored.result.ClearField(text)
-            answer.rows.append(row)
-        ((_, row),) = self._rows(connection, [by_number[opened]], matched)
-        answer.opened.CopyFrom(row)
+        answer.rows.extend(row for _, row in self._rows(connection, on_page, matched, answers=False))
+        answer.opened.CopyFrom(self._opened(connection, by_number[opened], matched))
+
+    def _opened(self, connection: Connection, row: _Placed, matched: Matched) -> pb.SideBySideRow:
+        read = [
+            None if place is None else reads.read_whole(connection, place, score)
+            for place, score in zip(row["places"], matched.scores, strict=True)
+        ]
+        items = [one and one[0] for one in read]
+        self._check(items, row["places"], row["name"], matched)
+        made = _message(row, items, [one and one[1] for one in read] if self._request.with_diffs else ())
+        made.whole = self._request.whole_opened and sum(one.ByteSize() for one in made.items) <= _MOST_WHOLE
+        if not made.whole:
+            for one in made.items:
+                reads.cut(one)
+        return made
 
     def _place(self, row: _Placed) -> pb.RowPlace:
         job_id = self._jobs[row["first_job"]].job_id
@@ -191,32 +201,25 @@ class Page:
         found: Sequence[_Placed],
         matched: Matched,
         *,
-        diffs: bool = True,
+        answers: bool = True,
     ) -> Iterator[_Row]:
-        """Each row with its key. Diffs are made one by one: the page may be full before all are needed."""
+        """Each row with its key; without `answers` no responses and diffs. Diffs are made one by one: the page may be
+        full before all are needed."""
         columns = list(zip(*(row["places"] for row in found), strict=True)) or [() for _ in self._jobs]
+        held = [[place for place in column if place is not None] for column in columns]
         stored = [
-            reads.read_excerpts(connection, [place for place in column if place is not None], score)
-            for column, score in zip(columns, matched.scores, strict=True)
+            reads.read_excerpts(connection, places, score, answers=answers)
+            for places, score in zip(held, matched.scores, strict=True)
         ]
-        with_diffs = self._request.with_diffs and diffs
-        responses = _responses(connection, columns) if with_diffs else {}
+        with_diffs = self._request.with_diffs and answers
+        said: dict[int, str] = {}
+        for places in held if with_diffs else ():
+            said |= reads.read_answers(connection, places)
         for row in found:
             places = row["places"]
             items = [None if place is None else one.get(place) for one, place in zip(stored, places, strict=True)]
             self._check(items, places, row["name"], matched)
-            made = pb.SideBySideRow(
-                custom_id=next((one.result.custom_id for one in items if one is not None), ""),
-                task=row["task"],
-                item=row["item"],
-                repeat=row["repeat"],
-                items=[one or pb.StoredItem() for one in items],
-                agree=row["agree"],
-                diffs=_diffs([responses.get(place) for place in places]) if with_diffs else [],
-            )
-            if row["choice"] is not None:
-                made.preference.CopyFrom(preference_of(*(row[name] for name in _SAID)))
-            yield [row[name] for name in _KEY], made
+            yield [row[name] for name in _KEY], _message(row, items, [*map(said.get, places)] if with_diffs else ())
 
     def _check(
         self, items: Sequence[pb.StoredItem | None], places: Sequence[int | None], name: str, matched: Matched
@@ -312,22 +315,27 @@ def _run(job: job_pb2.Job, rows: int, total: Total, values: Sequence[Any]) -> pb
     )
 
 
-def _diffs(responses: Sequence[str | None]) -> list[pb.WordDiff]:
-    first, *others = responses
+def _message(row: _Placed, items: Sequence[pb.StoredItem | None], answers: Sequence[str | None]) -> pb.SideBySideRow:
+    """With diffs of the answers, where there are any."""
+    made = pb.SideBySideRow(
+        custom_id=next((one.result.custom_id for one in items if one is not None), ""),
+        task=row["task"],
+        item=row["item"],
+        repeat=row["repeat"],
+        items=[one or pb.StoredItem() for one in items],
+        agree=row["agree"],
+        diffs=_diffs(*answers) if answers else [],
+    )
+    if row["choice"] is not None:
+        made.preference.CopyFrom(preference_of(*(row[name] for name in _SAID)))
+    return made
+
+
+def _diffs(first: str | None, *others: str | None) -> list[pb.WordDiff]:
     return [
         pb.WordDiff(),
         *(pb.WordDiff() if first is None or other is None else word_diff(first, other) for other in others),
     ]
-
-
-def _responses(connection: Connection, columns: Sequence[Sequence[int | None]]) -> Mapping[int | None, str]:
-    places = [place for column in columns for place in column if place is not None]
-    rows = connection.execute(
-        f"SELECT rowid, concat_ws(chr(10), nullif(response, ''), {CALLS}) FROM items "
-        "WHERE rowid IN (SELECT unnest($places::BIGINT[]))",
-        {"places": places},
-    ).fetchall()
-    return dict(rows)
 
 
 def sql(request: Request) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TypeAlias
 
 from touchstone.v1.results_service_pb2 import WordDiff
@@ -22,6 +23,7 @@ MOST_WORDS = 4_000
 """Apart from the beginning and end that the texts share; where either has more left, all of it counts as changed."""
 
 _WORD = re.compile(r"(\S*)(\s*)")
+_Part = tuple[Kind, str]
 _Word = tuple[str, str]
 """A word and the white space after it; the first one may be empty."""
 
@@ -29,45 +31,66 @@ _Word = tuple[str, str]
 def word_diff(before: str, after: str) -> WordDiff:
     """SAME and REMOVED parts in order are `before`, SAME and ADDED ones `after`. Neighbours differ in kind; in a
     change, the removed part comes first."""
+    old, new = before.split(), after.split()
+    start, end = _shared(old, new)
+    here, there = _cut(before, len(old), start, end), _cut(after, len(new), start, end)
+    # What is too long to compare is one change.
+    comparable = max(len(old), len(new)) - start - end <= MOST_WORDS
+    changed = _compared(here[1], there[1]) if comparable else [(REMOVED, here[1]), (ADDED, there[1])]
+    parts = [*_compared(here[0], there[0]), *changed, *_compared(here[2], there[2])]
+    return WordDiff(parts=[WordDiff.Part(kind=kind, text=text) for kind, text in _joined(parts)])
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many words are the same at the beginning, and of the others at the end."""
+    shorter = min(len(old), len(new))
+    start = next((place for place in range(shorter) if old[place] != new[place]), shorter)
+    rest = shorter - start
+    end = next((place for place in range(rest) if old[-1 - place] != new[-1 - place]), rest)
+    return start, end
+
+
+def _cut(text: str, words: int, start: int, end: int) -> tuple[str, str, str]:
+    """The first `start` of its words, those between, and the last `end`, each with the white space after it."""
+    begins, ends = 0, len(text)
+    if start == words:
+        begins = len(text)
+    elif start:
+        begins -= len(text.split(None, start)[start]) - len(text)
+    if end:
+        before = len(text.rsplit(None, end)[0]) if end < words else 0
+        ends -= len(text[before:].lstrip())
+    return text[:begins], text[begins:ends], text[ends:]
+
+
+def _compared(before: str, after: str) -> list[_Part]:
+    if before == after:
+        return [(SAME, before)]
     old, new = _words(before), _words(after)
-    parts: list[tuple[Kind, str]] = []
-    removed: list[str] = []
-    added: list[str] = []
-    same: list[str] = []
-
-    def end_change() -> None:
-        parts.extend((kind, "".join(texts)) for kind, texts in ((REMOVED, removed), (ADDED, added)) if texts)
-        removed.clear()
-        added.clear()
-
-    def end_same() -> None:
-        if same:
-            parts.append((SAME, "".join(same)))
-            same.clear()
-
+    parts: list[_Part] = []
     done_old = done_new = 0
     for here, there in (*_matches([word for word, _ in old], [word for word, _ in new]), (len(old), len(new))):
-        changed_old, changed_new = old[done_old:here], new[done_new:there]
-        if changed_old or changed_new:
-            end_same()
-            removed += map("".join, changed_old)
-            added += map("".join, changed_new)
+        parts.append((REMOVED, "".join(map("".join, old[done_old:here]))))
+        parts.append((ADDED, "".join(map("".join, new[done_new:there]))))
         done_old, done_new = here + 1, there + 1
         if here == len(old):
             break
-        end_change()
         (word, space), (_, other) = old[here], new[there]
         if space == other:
-            same.append(word + space)
+            parts.append((SAME, word + space))
         else:
             # The word is kept; only the white space after it changed.
-            same += [word] if word else []
-            end_same()
-            removed += [space] if space else []
-            added += [other] if other else []
-    end_same()
-    end_change()
-    return WordDiff(parts=[WordDiff.Part(kind=kind, text=text) for kind, text in parts])
+            parts += [(SAME, word), (REMOVED, space), (ADDED, other)]
+    return parts
+
+
+def _joined(parts: Sequence[_Part]) -> Iterator[_Part]:
+    """Without empty parts; neighbours of one kind, and all that is removed or added between two that stay, are one."""
+    for stays, run in groupby((part for part in parts if part[1]), lambda part: part[0] == SAME):
+        held = list(run)
+        for kind in (SAME,) if stays else (REMOVED, ADDED):
+            if text := "".join(text for its, text in held if its == kind):
+                yield kind, text
 
 
 def _words(text: str) -> list[_Word]:
@@ -85,8 +108,7 @@ def _matches(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]
         end += 1
     yield from ((place, place) for place in range(start))
     middle_old, middle_new = old[start : len(old) - end], new[start : len(new) - end]
-    if max(len(middle_old), len(middle_new)) <= MOST_WORDS:
-        yield from ((start + here, start + there) for here, there in reversed(_longest(middle_old, middle_new)))
+    yield from ((start + here, start + there) for here, there in reversed(_longest(middle_old, middle_new)))
     yield from ((len(old) - place, len(new) - place) for place in range(end, 0, -1))
 
 

@@ -94,16 +94,20 @@ class ResultsServiceListJobsResponse(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[JobScores, _Mapping]]] = ..., completed: _Optional[int] = ..., finished: _Optional[int] = ...) -> None: ...
 
 class JobScores(_message.Message):
-    __slots__ = ("job_id", "averages", "not_ranked_reason", "caution")
+    __slots__ = ("job_id", "averages", "not_ranked_reason", "caution", "name", "alias")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     AVERAGES_FIELD_NUMBER: _ClassVar[int]
     NOT_RANKED_REASON_FIELD_NUMBER: _ClassVar[int]
     CAUTION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ALIAS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     averages: _containers.RepeatedCompositeFieldContainer[_metric_pb2.Metric]
     not_ranked_reason: str
     caution: str
-    def __init__(self, job_id: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., not_ranked_reason: _Optional[str] = ..., caution: _Optional[str] = ...) -> None: ...
+    name: str
+    alias: str
+    def __init__(self, job_id: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., not_ranked_reason: _Optional[str] = ..., caution: _Optional[str] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ...) -> None: ...
 
 class GetJobResultRequest(_message.Message):
     __slots__ = ("job_id",)
@@ -372,7 +376,7 @@ class AnnotateItemResponse(_message.Message):
     def __init__(self, item: _Optional[_Union[StoredItem, _Mapping]] = ...) -> None: ...
 
 class ListSideBySideRequest(_message.Message):
-    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs", "with_tasks", "judge", "order_field", "descending", "open", "without_rows")
+    __slots__ = ("job_ids", "task", "filter", "only_job_id", "query", "conditions", "page_size", "page_token", "with_diffs", "with_tasks", "judge", "order_field", "descending", "open", "without_rows", "whole_opened")
     class Filter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FILTER_UNSPECIFIED: _ClassVar[ListSideBySideRequest.Filter]
@@ -408,6 +412,7 @@ class ListSideBySideRequest(_message.Message):
     DESCENDING_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_ROWS_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_OPENED_FIELD_NUMBER: _ClassVar[int]
     job_ids: _containers.RepeatedScalarFieldContainer[str]
     task: str
     filter: ListSideBySideRequest.Filter
@@ -423,7 +428,8 @@ class ListSideBySideRequest(_message.Message):
     descending: bool
     open: RowPlace
     without_rows: bool
-    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ..., with_tasks: _Optional[bool] = ..., judge: _Optional[str] = ..., order_field: _Optional[str] = ..., descending: _Optional[bool] = ..., open: _Optional[_Union[RowPlace, _Mapping]] = ..., without_rows: _Optional[bool] = ...) -> None: ...
+    whole_opened: bool
+    def __init__(self, job_ids: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., filter: _Optional[_Union[ListSideBySideRequest.Filter, str]] = ..., only_job_id: _Optional[str] = ..., query: _Optional[str] = ..., conditions: _Optional[_Union[ItemConditions, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., with_diffs: _Optional[bool] = ..., with_tasks: _Optional[bool] = ..., judge: _Optional[str] = ..., order_field: _Optional[str] = ..., descending: _Optional[bool] = ..., open: _Optional[_Union[RowPlace, _Mapping]] = ..., without_rows: _Optional[bool] = ..., whole_opened: _Optional[bool] = ...) -> None: ...
 
 class RowPlace(_message.Message):
     __slots__ = ("job_id", "task", "item", "repeat")
@@ -602,7 +608,7 @@ class SideBySideRun(_message.Message):
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rows: _Optional[int] = ..., mean_score: _Optional[float] = ..., only_right: _Optional[int] = ..., only_wrong: _Optional[int] = ..., mean_latency_ms: _Optional[float] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., score_ci95_low: _Optional[float] = ..., score_ci95_high: _Optional[float] = ..., further_metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ...) -> None: ...
 
 class SideBySideRow(_message.Message):
-    __slots__ = ("custom_id", "task", "item", "repeat", "items", "agree", "diffs", "preference")
+    __slots__ = ("custom_id", "task", "item", "repeat", "items", "agree", "diffs", "preference", "whole")
     CUSTOM_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
@@ -611,6 +617,7 @@ class SideBySideRow(_message.Message):
     AGREE_FIELD_NUMBER: _ClassVar[int]
     DIFFS_FIELD_NUMBER: _ClassVar[int]
     PREFERENCE_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
     custom_id: str
     task: str
     item: int
@@ -619,7 +626,8 @@ class SideBySideRow(_message.Message):
     agree: bool
     diffs: _containers.RepeatedCompositeFieldContainer[WordDiff]
     preference: Preference
-    def __init__(self, custom_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., agree: _Optional[bool] = ..., diffs: _Optional[_Iterable[_Union[WordDiff, _Mapping]]] = ..., preference: _Optional[_Union[Preference, _Mapping]] = ...) -> None: ...
+    whole: bool
+    def __init__(self, custom_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., items: _Optional[_Iterable[_Union[StoredItem, _Mapping]]] = ..., agree: _Optional[bool] = ..., diffs: _Optional[_Iterable[_Union[WordDiff, _Mapping]]] = ..., preference: _Optional[_Union[Preference, _Mapping]] = ..., whole: _Optional[bool] = ...) -> None: ...
 
 class WordDiff(_message.Message):
     __slots__ = ("parts",)

@@ -46,7 +46,8 @@ def key_refused(endpoint: Endpoint, reply: Reply | None = None) -> ProviderError
     said = _without_parts(endpoint.api_key, reply.error_text) if reply else ""
     code = _without_parts(endpoint.api_key, reply.error_code[:_MOST_CODE]) if reply else ""
     told = ", code ".join(filter(None, (said, "" if code in said else code)))
-    return ProviderError(f"{endpoint.name} refused the key{f' ({told})' if told else ''}. {what}", fatal=True)
+    message = f"{endpoint.name} refused the key{f' ({told})' if told else ''}. {what}"
+    return ProviderError(message, fatal=True, of_key=True)
 
 
 def _without_parts(key: str, words: str) -> str:

@@ -22,8 +22,9 @@ class ProviderError(Exception):
     call of this job can work (wrong key, unknown model), so the job should fail now. `unreachable`: the endpoint as a
     whole does not answer. `retry_after_s`: what the provider asked for, or None. `of_endpoint`: a limit that applies to
     the whole endpoint, whichever model is called. `free`: the call certainly cost nothing, such as a refused one; an
-    interrupted call may be charged. `detail`: more for the job's page, such as the end of an engine's log; at most
-    4,000 bytes. `status`: that of HTTP for a user who makes a single call, where the other facts do not tell it.
+    interrupted call may be charged. `of_key`: the endpoint refused the key, for this model at least. `detail`: more for
+    the job's page, such as the end of an engine's log; at most 4,000 bytes. `status`: that of HTTP for a user who makes
+    a single call, where the other facts do not tell it.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class ProviderError(Exception):
         of_endpoint: bool = False,
         retry_after_s: float | None = None,
         free: bool = False,
+        of_key: bool = False,
         detail: str = "",
         status: int = 0,
     ) -> None:
@@ -50,6 +52,7 @@ class ProviderError(Exception):
         self.of_endpoint = of_endpoint
         self.retry_after_s = retry_after_s
         self.free = free or rate_limited
+        self.of_key = of_key
         self.detail = sendable(detail)
         self.status = status
 

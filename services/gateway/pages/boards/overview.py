@@ -350,15 +350,15 @@ def _point(point: results_service_pb2.TrendPoint, row: int) -> Point:
 
 
 def labels_of(trends: Sequence[results_service_pb2.Trend]) -> list[str]:
-    """The model's name, with as much more as tells the lines apart: endpoint, name or hash, "subset"."""
+    """The model's name and the configuration's, with what else distinguishes the lines: endpoint, hash, "subset"."""
     models = Counter(trend.model for trend in trends)
     keys = Counter((trend.endpoint, trend.model) for trend in trends)
     labels = []
     for trend in trends:
         alike = keys[trend.endpoint, trend.model]
-        words = [trend.model, f"@{trend.endpoint}" if models[trend.model] > alike else ""]
+        words = [formatting.shown(trend.model), f"@{trend.endpoint}" if models[trend.model] > alike else "", trend.name]
         if alike > 1:
-            words.append(trend.name or trend.configuration[:6])
+            words.append("" if trend.name else trend.configuration[:6])
             words.append("subset" if trend.subset else "")
         labels.append(" ".join(filter(None, words)))
     return labels

@@ -159,7 +159,8 @@ def costs_of(results: Mapping[str, metric_pb2.JobResult], sides: Sequence[Side],
         has = score.HasField("ci95_low")
         low, high = (100 * score.ci95_low, 100 * score.ci95_high) if has else (None, None)
         points.append(Point(side.name, cost, 100 * score.mean, low, high, side.slot, side in chief))
-    return Costs(drawing.cost_plot(points) if len(points) > 1 else None, unpriced)
+    plots = drawing.cost_plot(points) + drawing.cost_plot(points, narrow=True) if len(points) > 1 else None
+    return Costs(plots, unpriced)
 
 
 def cost_per_thousand(result: metric_pb2.JobResult) -> float | None:

@@ -31,6 +31,11 @@ class Side:
     def job_id(self) -> str:
         return self.run.job_id
 
+    @property
+    def model(self) -> str:
+        """The model, where `name` is the one that a user gave; empty where `name` says it."""
+        return formatting.shown(self.run.model) if self.run.name and self.name == self.run.name else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

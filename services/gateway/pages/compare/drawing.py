@@ -21,7 +21,9 @@ _DIAMOND = 5.0
 """Half the height of the diamond of the suite."""
 _BAR = 430
 _SMALL_BAR = 84
-_PLOT = (460, 226)
+_PLOT, _NARROW_PLOT = (460, 226), (320, 240)
+_LONGEST, _LONGEST_NARROW = 26, 20
+"""Characters of a name that a plot has room for."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 20, 16, 24
 _LEAST_GAP = 13
 """Pixels between the names of two points."""
@@ -134,9 +136,11 @@ def front(points: Sequence[Point]) -> list[Point]:
     return found
 
 
-def cost_plot(points: Sequence[Point]) -> Markup:
-    """Cost on a logarithmic axis, quality upwards with vertical intervals, the front as dashed steps."""
-    width, height = _PLOT
+def cost_plot(points: Sequence[Point], *, narrow: bool = False) -> Markup:
+    """Cost on a logarithmic axis, quality upwards with vertical intervals, the front as dashed steps. On a phone the
+    `narrow` one keeps its texts legible."""
+    width, height = _NARROW_PLOT if narrow else _PLOT
+    longest = _LONGEST_NARROW if narrow else _LONGEST
     vertical = Axis.around([end for one in points for end in (one.score, one.low, one.high) if end is not None])
     ticks, low, high = _cost_ticks([one.cost for one in points])
 
@@ -151,7 +155,7 @@ def cost_plot(points: Sequence[Point]) -> Markup:
     for tick in vertical.ticks:
         parts.append(f'<path class="grid" d="M{_LEFT} {y(tick):.1f}H{width - 4}"/>')
         parts.append(f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    for cost in ticks:
+    for cost in ticks[:: 2 if narrow and len(ticks) > 4 else 1]:
         parts.append(f'<path class="tick" d="M{x(cost):.1f} {height - _BOTTOM}v4"/>')
         words = f"${formatting.dollars(cost)}"
         parts.append(f'<text x="{x(cost):.1f}" y="{height - 6}" text-anchor="middle">{words}</text>')
@@ -163,10 +167,10 @@ def cost_plot(points: Sequence[Point]) -> Markup:
     for one, (label_x, label_y, anchor) in zip(points, places, strict=True):
         parts.append(_point(one, x(one.cost), y(one.score), y))
         bold = ' class="chief"' if one.chief else ""
-        parts.append(
-            f'<text{bold} x="{label_x:.1f}" y="{label_y:.1f}" text-anchor="{anchor}">{escape(one.name)}</text>'
-        )
-    return _svg("plot", width, height, "".join(parts), hidden=False)
+        name = one.name if len(one.name) <= longest else f"{one.name[: longest - 1]}…"
+        parts.append(f'<text{bold} x="{label_x:.1f}" y="{label_y:.1f}" text-anchor="{anchor}">{escape(name)}</text>')
+    about = "Cost per 1,000 items against the score"
+    return _svg("plot narrow" if narrow else "plot wide", width, height, "".join(parts), about)
 
 
 def _point(one: Point, x: float, y: float, scale: Callable[[float], float]) -> str:
@@ -209,8 +213,8 @@ def _cost_ticks(costs: Sequence[float]) -> tuple[list[float], float, float]:
     return inside[:: max(1, len(inside) // 6)], low, high
 
 
-def _svg(name: str, width: float, height: float, inner: str, *, hidden: bool = True) -> Markup:
+def _svg(name: str, width: float, height: float, inner: str, about: str = "") -> Markup:
     # Only numbers, class names of this module and escaped names are in the text.
-    hide = ' aria-hidden="true"' if hidden else ' role="img"'
+    hide = f' role="img" aria-label="{about}"' if about else ' aria-hidden="true"'
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
     return Markup(f'<svg class="{name}" {size}{hide}>{inner}</svg>')

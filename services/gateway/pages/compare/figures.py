@@ -168,10 +168,11 @@ def _sides(view: View, found: CompareResponse, keys: Sequence[palette.Key]) -> l
 
 def _names(runs: Sequence[ComparedRun]) -> dict[str, str]:
     """By job: its name or model, with the endpoint or the job's short id where that is not unique."""
+    models = [formatting.shown(run.model) for run in runs]
     ways = (
-        [run.name or run.model for run in runs],
-        [run.name or f"{run.model}@{run.endpoint}" for run in runs],
-        [f"{run.model} ({jobs.short_id(run.job_id)})" for run in runs],
+        [run.name or model for run, model in zip(runs, models, strict=True)],
+        [run.name or f"{model}@{run.endpoint}" for run, model in zip(runs, models, strict=True)],
+        [f"{model} ({jobs.short_id(run.job_id)})" for run, model in zip(runs, models, strict=True)],
     )
     found: dict[str, str] = {}
     for way in ways:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from datetime import UTC, datetime, timedelta
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -18,6 +19,8 @@ from touchstone.v1 import job_pb2, metric_pb2, suite_pb2
 from touchstone.v1.endpoint_pb2 import Prices
 
 MISSING = "–"
+_DIRECTIONS = {"RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI", "PDF", "PDI"}
+"""Bidirectional classes of the characters that decide the direction of others."""
 METRIC_WORDS = {
     "accuracy": "acc",
     "f1": "f1",
@@ -125,6 +128,13 @@ def interval(metric: metric_pb2.Metric) -> str:
 def span(low: float, high: float) -> str:
     joint = " to " if low < 0 else "–"
     return f"{hundredths(low)}{joint}{hundredths(high)}"
+
+
+def shown(name: str) -> str:
+    """The name with its direction controls written out: an unclosed one would reverse the rest of the line."""
+    if name.isascii():
+        return name
+    return "".join(f"\\u{ord(c):04x}" if unicodedata.bidirectional(c) in _DIRECTIONS else c for c in name)
 
 
 def p_value(p: float) -> str:

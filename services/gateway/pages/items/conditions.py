@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 
 from services.words.enums import VERDICTS
@@ -14,6 +15,10 @@ MOST_COLUMNS = 6
 NAMES = ("metadata_field", "metadata_value", "length_low", "length_high", "score_low", "score_high", "verdict")
 VERDICT_CHOICES = (("", "Any"), ("golden", "golden"), ("fix", "fix"), ("wrong", "wrong"), ("none", "not judged"))
 MOST_FIELDS = 100
+MOST_NAMED = 4_000
+"""Characters of names of metadata fields in an address."""
+_NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|\Z)')
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
 
 def read(query: Mapping[str, str]) -> dict[str, str]:
@@ -65,10 +70,28 @@ def conditions_of(
 
 
 def columns(named: str, order: str) -> list[str]:
-    """Metadata fields that a list of rows shows instead of the prompt: those named, with commas between them, else the
-    one that orders the rows."""
-    wanted = [name.strip() for name in named.split(",")]
-    return list(dict.fromkeys(filter(None, wanted)))[:MOST_COLUMNS] or [*filter(None, [order.removeprefix("-")])]
+    """Metadata fields that a list of rows shows instead of the prompt: those named, with commas between them and as
+    `written` has them, else the one that orders the rows."""
+    wanted = [
+        name.strip() if quoted is None else quoted.replace('""', '"')
+        for quoted, name in (one.groups() for one in _NAME.finditer(named))
+        if quoted is not None or name.strip()
+    ]
+    field, _ = ordered_by(order)
+    return list(dict.fromkeys(wanted))[:MOST_COLUMNS] or [*filter(None, [field])]
+
+
+def written(name: str) -> str:
+    """A field's name as `columns` and `ordered_by` read it: in quotes, quotes in it doubled, where it needs them."""
+    plain = name and name == name.strip() and not name.startswith("-") and "," not in name and '"' not in name
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def ordered_by(order: str) -> tuple[str, bool]:
+    """The field that orders the rows, empty without one, and whether descending: after a "-"."""
+    name = order.removeprefix("-")
+    quoted = _QUOTED.fullmatch(name)
+    return quoted[1].replace('""', '"') if quoted else name, name != order
 
 
 def fields_of(metadata: Iterable[str]) -> list[str]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -21,81 +19,18 @@ from services.gateway.pages.display.formatting import MISSING
 from services.gateway.pages.display.work_words import dataset_of, work_of
 from services.gateway.pages.items import conditions
 from services.gateway.pages.items.rows import Row, row_of
+from services.gateway.pages.items.side_by_side_view import LETTERS, View, row_key
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
-from services.gateway.reads.questions import LEAST_JOBS, MOST_JOBS, OF_ONE_JOB, ask_side_by_side
+from services.gateway.reads.questions import LEAST_JOBS, ask_side_by_side
 from services.words.enums import DIFF_PARTS, PREFERENCES, SIDE_BY_SIDE_FILTERS
 from touchstone.v1 import results_service_pb2
 
 PAGE_SIZE = 50
-LETTERS = "ABCD"
 PROMPT = "P"
 MOST_SHOWN = 4_000
 """Characters of a text before "Show all"."""
 _TAGS = {"removed": "del", "added": "ins"}
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What the address says. `only` is the letter of the run that `only_right` and `only_wrong` are about; `row` names
-    the opened row, `field` the metadata in the list, `sort` the field that orders it, after "-" descending; `whole` has
-    the letters of the texts that are shown whole."""
-
-    job_ids: tuple[str, ...]
-    filter: str
-    only: str
-    task: str
-    query: str
-    diff: bool
-    conditions: dict[str, str]
-    row: str = ""
-    blind: bool = False
-    field: str = ""
-    sort: str = ""
-    whole: str = ""
-
-    @property
-    def narrowed(self) -> bool:
-        """Whether some rows are left out."""
-        return bool(self.filter != "all" or self.task or self.query or self.conditions)
-
-    def address(self, page: str = "/side-by-side", **changes: str) -> str:
-        """The page with some choices changed. A filter brings its own letter, or none; another row is as short as any
-        other at first."""
-        asked = {
-            "filter": self.filter,
-            "only": self.only,
-            "task": self.task,
-            "q": self.query,
-            "diff": "" if self.diff else "0",
-            "blind": "1" if self.blind else "",
-            "field": self.field,
-            "sort": self.sort,
-        }
-        asked |= self.conditions
-        if "filter" in changes:
-            asked["only"] = ""
-        asked |= changes
-        kept = {n: v for n, v in asked.items() if v and (n, v) != ("filter", "all")}
-        return f"{page}?jobs={','.join(self.job_ids)}" + (f"&{urlencode(kept)}" if kept else "")
-
-    def here(self, page: str = "/side-by-side", **changes: str) -> str:
-        """The page on the same row with some choices changed."""
-        return self.address(page, **({"filter": self.filter, "only": self.only, "row": self.row} | changes))
-
-    @property
-    def cleared(self) -> str:
-        """The page without conditions."""
-        kept = {"filter": self.filter, "only": self.only}
-        return self.address(**kept, **dict.fromkeys(self.conditions, ""))
-
-    def order_of(self, row: results_service_pb2.SideBySideRow) -> list[int]:
-        """The places of the runs as the row shows them: in blind mode shuffled, each row by itself and always alike."""
-        places = list(range(len(self.job_ids)))
-        if not self.blind:
-            return places
-        key = f"{row.task} {row.item} {row.repeat} {row.custom_id}"
-        return sorted(places, key=lambda place: sha256(f"{key} {self.job_ids[place]}".encode()).digest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +85,7 @@ class Listed:
 async def side_by_side(request: Request) -> Response:
     """The page. 400 for other than two to four runs, or runs without a common row."""
     ctx, caller = context.of(request), context.identity(request)
-    view = _view(request)
+    view = View.of(request)
     if request.query_params.getlist("jobs") != [",".join(view.job_ids)]:
         # Ticked boxes come one by one.
         return RedirectResponse(view.address(), 303)
@@ -167,12 +102,12 @@ async def side_by_side(request: Request) -> Response:
         "dataset_id": dataset_of(one),
         "listed": listed,
         "opened": await _opened(request, view, found, runs),
-        "opened_key": _row_key(found.opened),
+        "opened_key": row_key(found.opened),
         "fields": conditions.fields_of(stored.result.metadata for row in found.rows for stored in row.items),
         "counts": _counts(found),
         "found": found,
         "around": {
-            name: view.address(filter=view.filter, only=view.only, row=_place_key(view, getattr(found, name)))
+            name: view.address(filter=view.filter, only=view.only, row=view.place_key(getattr(found, name)))
             if found.HasField(name)
             else ""
             for name in ("previous", "next", "previous_page", "next_page")
@@ -191,7 +126,7 @@ async def side_by_side(request: Request) -> Response:
 async def verdict(request: Request) -> Response:
     """What stands above the rows: of two runs the first against the second, of more each against the first. 204 where
     they cannot be compared."""
-    view = _view(request)
+    view = View.of(request)
     baseline = view.job_ids[1 if len(view.job_ids) == LEAST_JOBS else 0]
     try:
         values = await compared(request, CompareView(view.job_ids, baseline=baseline))
@@ -204,10 +139,10 @@ async def prefer(request: Request) -> Response:
     """Keeps what the caller prefers of the opened row, and shows the next one; in blind mode the same row, with the
     names. Raises what the service answers."""
     ctx, caller = context.of(request), context.identity(request)
-    view = _view(request)
+    view = View.of(request)
     said = str((await request.form()).get("choice", ""))
     found = await _found(request, view)
-    if not found.HasField("opened") or _row_key(found.opened) != view.row:
+    if not found.HasField("opened") or row_key(found.opened) != view.row:
         raise InvalidRequestError("The row is not among those listed. Open it again, then judge it.", "row")
     row, order = found.opened, view.order_of(found.opened)
     choice = said if said in PREFERENCES and said != "better" else ""
@@ -227,11 +162,12 @@ async def prefer(request: Request) -> Response:
     )
     await ctx.backend.ask(ctx.backend.results.JudgeRow, call, caller)
     moves_on = not view.blind and choice != "none" and found.HasField("next")
-    return RedirectResponse(view.here(row=_place_key(view, found.next)) if moves_on else view.here(), 303)
+    return RedirectResponse(view.here(row=view.place_key(found.next)) if moves_on else view.here(), 303)
 
 
 async def _found(request: Request, view: View) -> results_service_pb2.ListSideBySideResponse:
     ctx, caller = context.of(request), context.identity(request)
+    order_field, descending = conditions.ordered_by(view.sort)
     call = results_service_pb2.ListSideBySideRequest(
         job_ids=view.job_ids,
         task=view.task,
@@ -242,69 +178,12 @@ async def _found(request: Request, view: View) -> results_service_pb2.ListSideBy
         page_size=PAGE_SIZE,
         with_diffs=view.diff,
         judge=caller.user,
-        order_field=view.sort.removeprefix("-"),
-        descending=view.sort.startswith("-"),
-        open=_place_of(view),
+        order_field=order_field,
+        descending=descending,
+        open=view.place,
+        whole_opened=True,
     )
     return await ask_side_by_side(ctx.backend, call, caller)
-
-
-def _place_of(view: View) -> results_service_pb2.RowPlace:
-    """The place that `row` names; one that no row has where it names none."""
-    name, _, letter = view.row.partition("@")
-    task, _, number = name.rpartition(":")
-    item, _, repeat = number.partition(".")
-    job_id = view.job_ids[LETTERS.index(letter)] if letter and letter in LETTERS[: len(view.job_ids)] else ""
-    if not (task and item.isascii() and item.isdecimal() and len(item) < 10 and (not repeat or repeat.isdecimal())):
-        return results_service_pb2.RowPlace(job_id=view.job_ids[0])
-    return results_service_pb2.RowPlace(
-        job_id=job_id or view.job_ids[0], task=task, item=int(item), repeat=int(repeat[:9] or 0)
-    )
-
-
-def _place_key(view: View, place: results_service_pb2.RowPlace) -> str:
-    return _key(place, view.job_ids.index(place.job_id))
-
-
-def _row_key(row: results_service_pb2.SideBySideRow) -> str:
-    return _key(row, next((number for number, stored in enumerate(row.items) if stored.job_id), 0))
-
-
-def _key(place: results_service_pb2.RowPlace | results_service_pb2.SideBySideRow, first: int) -> str:
-    """As `row` names it: by the letter of the first run that has an answer, if that is not A."""
-    named = f"{place.task}:{place.item}" + (f".{place.repeat}" if place.repeat else "")
-    return f"{named}@{LETTERS[first]}" if first else named
-
-
-def _view(request: Request) -> View:
-    """Unknown choices fall back to the defaults. Raises InvalidRequestError for another number of runs."""
-    query = request.query_params
-    named = [name.strip() for text in query.getlist("jobs") for name in text.split(",") if name.strip()]
-    job_ids = tuple(dict.fromkeys(jobs.checked_id(name) for name in named))
-    if not LEAST_JOBS <= len(job_ids) <= MOST_JOBS:
-        raise InvalidRequestError(
-            f"Select {LEAST_JOBS} to {MOST_JOBS} runs on the dataset's page to compare them. Selected: {len(job_ids)}.",
-            "jobs",
-        )
-    chosen = query.get("filter", "") if query.get("filter", "") in SIDE_BY_SIDE_FILTERS else "all"
-    only = query.get("only", "") if query.get("only", "") in tuple(LETTERS[: len(job_ids)]) else ""
-    if (chosen in OF_ONE_JOB) != bool(only):
-        chosen, only = ("all" if chosen in OF_ONE_JOB else chosen), ""
-    texts = {name: query.get(name, "").strip()[:200] for name in ("task", "q", "row", "field", "sort", "whole")}
-    return View(
-        job_ids=job_ids,
-        filter=chosen,
-        only=only,
-        task=texts["task"],
-        query=texts["q"],
-        diff="1" in query.getlist("diff") or "diff" not in query,
-        conditions=conditions.read(query),
-        row=texts["row"],
-        blind="1" in query.getlist("blind"),
-        field=texts["field"],
-        sort=texts["sort"],
-        whole=texts["whole"],
-    )
 
 
 def _listed(view: View, row: results_service_pb2.SideBySideRow) -> Listed:
@@ -318,7 +197,7 @@ def _listed(view: View, row: results_service_pb2.SideBySideRow) -> Listed:
     if told == "better":
         told = LETTERS[view.job_ids.index(row.preference.preferred_job_id)]
     return Listed(
-        key=_row_key(row),
+        key=row_key(row),
         row=row,
         question=first.question,
         columns={name: held.get(name, MISSING) for name in conditions.columns(view.field, view.sort)},
@@ -338,7 +217,7 @@ async def _opened(
         return None
     ctx, caller = context.of(request), context.identity(request)
     row = found.opened
-    stored = await asyncio.gather(*(_whole(request, one) for one in row.items))
+    stored = await asyncio.gather(*(_whole(request, one, known=row.whole) for one in row.items))
     may_judge = all(one is not None and row_of(one).tone != "bad" for one in stored)
     held = PREFERENCES.of(row.preference.choice) if row.HasField("preference") else ""
     hidden = view.blind and may_judge and not held
@@ -363,10 +242,14 @@ async def _opened(
     return Opened(row, cells, prompt, conditions.members(first.result.metadata), hidden, held, may_judge)
 
 
-async def _whole(request: Request, excerpt: results_service_pb2.StoredItem) -> results_service_pb2.StoredItem | None:
-    """The answer with whole texts, or None if the run has no answer to the row."""
+async def _whole(
+    request: Request, excerpt: results_service_pb2.StoredItem, *, known: bool
+) -> results_service_pb2.StoredItem | None:
+    """The answer with whole texts, which may be `known`, or None if the run has no answer to the row."""
     if not excerpt.job_id:
         return None
+    if known:
+        return excerpt
     ctx, caller = context.of(request), context.identity(request)
     result = excerpt.result
     call = results_service_pb2.GetItemRequest(

@@ -117,11 +117,11 @@ def _differs(found: JudgeAgreement, line: Line) -> str:
     rated = formatting.plural(found.answers, "answer")
     if not found.HasField("bias"):
         return f"People and this judge both scored {rated}; its bias needs two."
-    size = line.bias.value.lstrip("+−")
     if found.bias.low <= 0 <= found.bias.high:
         return f"On the {rated} that both scored, no difference from people in {line.name} can be shown."
     word = "above" if found.bias.value > 0 else "below"
-    return f"On the {rated} that both scored, its {line.name} is {size} {line.unit} {word} people's."
+    points = f"{line.bias.value.lstrip('+−')} points {word} people's ({line.bias.interval})"
+    return f"On the {rated} that both scored, its {line.name} is {points}."
 
 
 def _verdicts(found: VerdictAgreement) -> str:

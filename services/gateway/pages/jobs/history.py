@@ -53,7 +53,8 @@ def figure(metric: metric_pb2.Metric | None, *, ranks: bool) -> Figure:
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """`why` says why a completed run does not rank; empty while it ranks, or may still. `caution` says which answers
-    count as wrong because they were not read. `unscored`: none of its rows has a reference, so it cannot rank.
+    count as wrong because they were not read. `unscored`: none of its rows has a reference, so it cannot rank. `name`
+    and `alias` are its configuration's, empty without.
     """
 
     job: job_pb2.Job
@@ -64,6 +65,8 @@ class JobRow:
     why: str
     caution: str
     unscored: bool
+    name: str = ""
+    alias: str = ""
 
 
 def job_rows(found: Iterable[job_pb2.Job], scores: Iterable[results_service_pb2.JobScores]) -> list[JobRow]:
@@ -103,6 +106,8 @@ def _row(job: job_pb2.Job, scores: results_service_pb2.JobScores) -> JobRow:
         caution="" if why else scores.caution,
         # Not "4 items have no answer": the only reason for no rank is that the score itself is undefined.
         unscored=bool(why) and score is not None and score.undefined_reason == why,
+        name=scores.name,
+        alias=scores.alias,
     )
 
 

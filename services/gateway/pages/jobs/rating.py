@@ -3,6 +3,7 @@ name and the judges' scores."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -31,6 +32,7 @@ from touchstone.v1.rubric_pb2 import Rubric
 
 LISTED = 100
 """The ratings that the page lists, the newest first."""
+_ROLES = re.compile(r"(?m)^(system|user|assistant|tool):")
 _PAGES = 20
 _PAGE = 1_000
 
@@ -313,9 +315,16 @@ async def _answer(request: Request, job: job_pb2.Job, place: Rating) -> dict[str
     pictures = await conversation.pictures(ctx.backend, caller, dataset_of(job), result)
     return {
         "result": result,
+        "asked": _asked(result.prompt),
         "turns": conversation.turns(result.messages, pictures),
         "calls": conversation.called(result.tool_calls),
     }
+
+
+def _asked(prompt: str) -> str:
+    """A prompt of one message without its role."""
+    alone = prompt.removeprefix("user:").lstrip()
+    return prompt if _ROLES.search(alone) else alone
 
 
 def key_of(place: Rating) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from services import further_fields
 from services.gateway.pages.display import formatting
 from services.gateway.pages.display.work_words import last_assistant_words, scoring_words
@@ -16,8 +14,6 @@ from touchstone.v1 import job_pb2, metric_pb2
 
 MOST_SOURCES = 4
 """Data sets named one by one; more are counted."""
-_CONTROLS = {"RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI", "PDF", "PDI"}
-"""Bidirectional classes of the characters that decide the direction of others."""
 
 
 def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str, str]]:
@@ -27,7 +23,7 @@ def rows(job: job_pb2.Job, result: metric_pb2.JobResult) -> list[tuple[str, str,
     digest = receipt.model_digest.removeprefix("sha256:")[:12]
     served = [name for name in result.served_models if name != spec.model]
     found = [
-        ("Model", spec.model, ""),
+        ("Model", formatting.shown(spec.model), ""),
         ("Digest", "" if digest or not job.plan else "not reported by the provider", digest),
         ("Served", _served(served), ""),
         ("Set-up", "as configured" if receipt.setup else "", receipt.setup),
@@ -72,7 +68,7 @@ def _imported(receipt: job_pb2.Receipt) -> str:
     counts = receipt.import_counts
     words = [formatting.plural(counts.answers, "answer")]
     if counts.unmatched:
-        words.append(f"{counts.unmatched:,} match no item, the first with {_plain(counts.unmatched_example)}")
+        words.append(f"{counts.unmatched:,} match no item, the first with {formatting.shown(counts.unmatched_example)}")
     if counts.repeated:
         words.append(f"{counts.repeated:,} for items that already have one")
     return ", ".join(words)
@@ -130,13 +126,8 @@ def _asked(spec: job_pb2.JobSpec, answers: str) -> str:
 
 
 def _served(names: list[str]) -> str:
-    shown = [_plain(name) for name in names[:2]]
+    shown = [formatting.shown(name) for name in names[:2]]
     return f"{', '.join(shown)} and {len(names) - 2} others" if len(names) > 2 else ", ".join(shown)
-
-
-def _plain(name: str) -> str:
-    """The name with its direction controls written out: an unclosed one would reverse the rest of the line."""
-    return "".join(f"\\u{ord(c):04x}" if unicodedata.bidirectional(c) in _CONTROLS else c for c in name)
 
 
 def _data(job: job_pb2.Job) -> list[tuple[str, str, str]]:

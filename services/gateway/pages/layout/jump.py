@@ -1,4 +1,4 @@
-"""The palette: jobs, models, datasets, suites and actions that fit what is typed."""
+"""The palette: jobs, named configurations, models, datasets, suites and actions that fit what is typed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from services.errors import NotFoundError, TouchstoneError
 from services.gateway import context
+from services.gateway.pages.display.formatting import shown
 from services.gateway.pages.display.work_words import heading
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
@@ -45,7 +46,7 @@ _ACTIONS = (
     Entry("/overview", "Open the overview"),
 )
 _MOST = 12
-_LIMITS = {"Jobs": 4, "Models": 3, "Datasets": 2, "Suites": 2}
+_LIMITS = {"Jobs": 4, "Configurations": 2, "Models": 3, "Datasets": 2, "Suites": 2}
 _NEWEST = 100
 """Jobs whose names are searched. Older ones are found by their model."""
 _PATIENCE_S = 2.0
@@ -80,21 +81,27 @@ async def _found(request: Request, words: list[str]) -> dict[str, list[Entry]]:
     ctx = context.of(request)
     found = {"Jobs": await _jobs(request, words)}
     if words:
-        models, datasets, suites = await asyncio.gather(
-            _patiently(ctx.catalogue.model_keys()), _datasets(request, words), _patiently(ctx.catalogue.suites())
+        named, models, datasets, suites = await asyncio.gather(
+            _configurations(request),
+            _patiently(ctx.catalogue.model_keys()),
+            _datasets(request, words),
+            _patiently(ctx.catalogue.suites()),
         )
+        found["Configurations"] = [
+            Entry(f"/jobs/{one.job_id}", one.name or one.alias, _about(one), one.alias) for one in named
+        ]
         found["Models"] = [
-            Entry("/jobs?" + urlencode({"endpoint": endpoint, "model": model}), model, f"on {endpoint}")
+            Entry("/jobs?" + urlencode({"endpoint": endpoint, "model": model}), shown(model), f"on {endpoint}", model)
             for endpoint, model in models or ()
         ]
         found["Datasets"] = [Entry(f"/datasets/{one.dataset_id}", one.name) for one in datasets]
         found["Suites"] = [
             Entry("/leaderboard?" + urlencode({"suite": one.suite}), one.suite, "leaderboard") for one in suites or ()
         ]
-    shown = {kind: [e for e in entries if _fits(e, words)][: _LIMITS[kind]] for kind, entries in found.items()}
-    room = _MOST - sum(map(len, shown.values()))
-    shown["Actions"] = [entry for entry in _ACTIONS if _fits(entry, words)][:room]
-    return {kind: entries for kind, entries in shown.items() if entries}
+    found = {kind: [e for e in entries if _fits(e, words)][: _LIMITS[kind]] for kind, entries in found.items()}
+    room = max(1, _MOST - sum(map(len, found.values())))
+    found["Actions"] = [entry for entry in _ACTIONS if _fits(entry, words)][:room]
+    return {kind: entries for kind, entries in found.items() if entries}
 
 
 def _fits(entry: Entry, words: list[str]) -> bool:
@@ -112,7 +119,7 @@ async def _jobs(request: Request, words: list[str]) -> list[Entry]:
 
 def _entry(job: job_pb2.Job) -> Entry:
     note = f"{job.spec.endpoint} · {jobs.short_id(job.job_id)}"
-    return Entry(f"/jobs/{job.job_id}", f"{heading(job)} on {job.spec.model}", note, job.job_id)
+    return Entry(f"/jobs/{job.job_id}", f"{heading(job)} on {shown(job.spec.model)}", note, job.job_id)
 
 
 async def _listed(request: Request, most: int, model_query: str) -> list[job_pb2.Job]:
@@ -122,6 +129,20 @@ async def _listed(request: Request, most: int, model_query: str) -> list[job_pb2
     )
     answer = await _patiently(ctx.backend.ask(ctx.backend.results.ListJobs, call, caller, timeout_s=_PATIENCE_S))
     return list(answer.jobs) if answer else []
+
+
+async def _configurations(request: Request) -> list[results_service_pb2.Configuration]:
+    """Those with a name or an alias."""
+    ctx, caller = context.of(request), context.identity(request)
+    call = results_service_pb2.ListConfigurationsRequest(page_size=500, named=True)
+    asked = ctx.backend.ask(ctx.backend.results.ListConfigurations, call, caller, timeout_s=_PATIENCE_S)
+    answer = await _patiently(asked)
+    return list(answer.configurations) if answer else []
+
+
+def _about(one: results_service_pb2.Configuration) -> str:
+    alias = f"{one.alias}: " if one.name and one.alias else ""
+    return f"{alias}{shown(one.model)} on {one.endpoint}, newest run"
 
 
 async def _datasets(request: Request, words: list[str]) -> list[dataset_pb2.Dataset]:

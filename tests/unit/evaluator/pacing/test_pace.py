@@ -93,6 +93,23 @@ def test_a_model_that_answers_again_or_is_no_longer_called_is_not_slowed() -> No
     assert not paces.slowed
 
 
+def test_a_refused_key_is_told_with_its_model_until_the_model_answers_or_for_an_hour() -> None:
+    paces = Paces(2)
+    paces.denied("a", "e refused the key.", 0.0)
+    assert paces.detail(3600.0) == "a: e refused the key."
+    assert not paces.slowed, "no pause: the job of the model has failed"
+    assert paces.room("a", 0, 1.0) == 2
+    paces.succeeded("b", 1.0)
+    assert paces.detail(1.0)
+    paces.succeeded("a", 1.0)
+    assert paces.detail(1.0) == ""
+    for place, model in enumerate("abcdea"):
+        paces.denied(model, "no.", float(place))
+    assert paces.detail(6.0) == "a: no.; e: no.; d: no.; the key is also refused for 2 more models"
+    assert paces.detail(3603.5) == "a: no.; e: no."
+    assert paces.detail(3606.0) == ""
+
+
 def test_the_rate_is_that_of_the_last_half_second() -> None:
     rate = Rate()
     for event in range(200):

@@ -11,13 +11,14 @@ from statsmodels.stats.proportion import proportion_confint
 from services.errors import InvalidRequestError, NotFoundError
 from services.results.export import job_rows
 from services.results.items.annotate import judge_row
+from services.results.items.reads import EXCERPT_BYTES
 from services.results.paging import MAX_PAGE_BYTES
 from services.results.side_by_side.listing import SideBySide
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import Identity
 from tests.unit.results.builders import ERROR
-from tests.unit.results.dataset_runs import EXACT, completed, row, stored
+from tests.unit.results.dataset_runs import EXACT, TASK, completed, row, stored
 from tests.unit.results.finished import finished, right_or_wrong, said, task
 from tests.unit.results.side_by_side.rows import ask, items, pair, walk
 from touchstone.v1 import results_service_pb2 as pb
@@ -71,6 +72,25 @@ def test_counts_alone_are_those_beside_the_rows(connection: Connection) -> None:
     place = pb.RowPlace(job_id="a", task="t")
     with pytest.raises(InvalidRequestError, match="not both"):
         ask(connection, "a", "b", without_rows=True, open=place)
+
+
+def test_an_opened_row_is_whole_when_asked_for_unless_it_is_too_long(connection: Connection) -> None:
+    long = "word " * 1000
+    completed(connection, "a", [row(0, 1.0, response=long + "end"), row(1, 1.0, response="x" * 600_000)], EXACT)
+    completed(connection, "b", [row(0, 1.0, response=long), row(1, 1.0, response="y" * 600_000)], EXACT)
+    place = pb.RowPlace(job_id="a", task=TASK)
+    page = ask(connection, open=place, whole_opened=True, with_diffs=True)
+    assert page.opened.whole
+    assert [one.result.response for one in page.opened.items] == [long + "end", long]
+    assert [one.result.response for row in page.rows for one in row.items] == [""] * 4
+    cut = ask(connection, open=place, with_diffs=True)
+    assert not cut.opened.whole
+    assert [len(one.result.response) for one in cut.opened.items] == [EXCERPT_BYTES - 2] * 2
+    assert cut.opened.diffs == page.opened.diffs
+    place.item = 1
+    page = ask(connection, open=place, whole_opened=True)
+    assert not page.opened.whole
+    assert [len(one.result.response) for one in page.opened.items] == [EXCERPT_BYTES - 2] * 2
 
 
 def test_diffs_are_of_whole_responses_against_the_first_jobs(connection: Connection) -> None:

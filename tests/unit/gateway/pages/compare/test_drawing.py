@@ -76,10 +76,11 @@ def test_the_front_is_what_none_beats_by_both() -> None:
 @pytest.mark.parametrize("costs", [(0.01, 0.013), (0.0001, 40.0), (1.0, 1.0)])
 def test_a_plot_is_well_formed_and_escapes_names(costs: tuple[float, float]) -> None:
     hostile = '"><script>alert(1)</script>'
-    drawn = cost_plot([point(hostile, costs[0], 70), point("b", costs[1], 75)])
-    assert "<script" not in drawn
-    texts = [one.text for one in ET.fromstring(drawn).iter("text")]
-    assert hostile in texts
-    assert 1 <= sum(str(text).startswith("$") for text in texts) <= 8
-    for x in re.findall(r"translate\(([\d.]+)", drawn):
-        assert 0 < float(x) < 460
+    for narrow, width, longest in ((False, 460, 26), (True, 320, 20)):
+        drawn = cost_plot([point(hostile, costs[0], 70), point("b", costs[1], 75)], narrow=narrow)
+        assert "<script" not in drawn
+        texts = [one.text for one in ET.fromstring(drawn).iter("text")]
+        assert f"{hostile[: longest - 1]}…" in texts
+        assert 1 <= sum(str(text).startswith("$") for text in texts) <= 8
+        for x in re.findall(r"translate\(([\d.]+)", drawn):
+            assert 0 < float(x) < width
