@@ -72,6 +72,7 @@ with DAG(
     "touchstone_bench",
     description="Asks models with prompts in scenarios, writes the answers for people, and ranks models and prompts.",
     schedule=None,
+    is_paused_upon_creation=False,
     params=_PARAMS,
     default_args={"retries": 1, "retry_delay": timedelta(minutes=1)},
     tags=["touchstone"],
