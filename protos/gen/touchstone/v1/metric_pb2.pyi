@@ -129,7 +129,7 @@ class Average(_message.Message):
     def __init__(self, category: _Optional[str] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ..., rule: _Optional[str] = ..., tasks: _Optional[int] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ...) -> None: ...
 
 class JobResult(_message.Message):
-    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped", "input_untold", "output_untold", "unread", "caution", "offered_reading", "offer", "weighting", "fields", "tip_diversity")
+    __slots__ = ("job_id", "tasks", "suite_score", "outcomes", "sealed", "not_ranked_reason", "input_tokens", "output_tokens", "latency_p50_ms", "latency_p95_ms", "accuracy_so_far", "items_reused", "served_models", "cost_usd", "ttft_p50_ms", "ttft_p95_ms", "score_rule", "averages", "reasoning_tokens", "mark", "mark_reason", "superseded_by", "texts_dropped", "input_untold", "output_untold", "unread", "caution", "offered_reading", "offer", "weighting", "fields", "tip_diversity", "name", "alias")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SUITE_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +162,8 @@ class JobResult(_message.Message):
     WEIGHTING_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     TIP_DIVERSITY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ALIAS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskResult]
     suite_score: Metric
@@ -194,25 +196,23 @@ class JobResult(_message.Message):
     weighting: _suite_pb2.Weighting
     fields: _containers.RepeatedCompositeFieldContainer[FieldResult]
     tip_diversity: _containers.RepeatedCompositeFieldContainer[TipDiversity]
-    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., unread: _Optional[_Iterable[_Union[Unread, _Mapping]]] = ..., caution: _Optional[str] = ..., offered_reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., offer: _Optional[str] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ..., fields: _Optional[_Iterable[_Union[FieldResult, _Mapping]]] = ..., tip_diversity: _Optional[_Iterable[_Union[TipDiversity, _Mapping]]] = ...) -> None: ...
+    name: str
+    alias: str
+    def __init__(self, job_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskResult, _Mapping]]] = ..., suite_score: _Optional[_Union[Metric, _Mapping]] = ..., outcomes: _Optional[_Union[OutcomeCounts, _Mapping]] = ..., sealed: _Optional[bool] = ..., not_ranked_reason: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_p50_ms: _Optional[float] = ..., latency_p95_ms: _Optional[float] = ..., accuracy_so_far: _Optional[_Union[Metric, _Mapping]] = ..., items_reused: _Optional[int] = ..., served_models: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[float] = ..., ttft_p50_ms: _Optional[float] = ..., ttft_p95_ms: _Optional[float] = ..., score_rule: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[Average, _Mapping]]] = ..., reasoning_tokens: _Optional[int] = ..., mark: _Optional[str] = ..., mark_reason: _Optional[str] = ..., superseded_by: _Optional[str] = ..., texts_dropped: _Optional[str] = ..., input_untold: _Optional[int] = ..., output_untold: _Optional[int] = ..., unread: _Optional[_Iterable[_Union[Unread, _Mapping]]] = ..., caution: _Optional[str] = ..., offered_reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., offer: _Optional[str] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ..., fields: _Optional[_Iterable[_Union[FieldResult, _Mapping]]] = ..., tip_diversity: _Optional[_Iterable[_Union[TipDiversity, _Mapping]]] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ...) -> None: ...
 
 class TipDiversity(_message.Message):
-    __slots__ = ("prompt", "mean", "low", "high", "scenarios", "name", "alias")
+    __slots__ = ("prompt", "mean", "low", "high", "scenarios")
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
     SCENARIOS_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    ALIAS_FIELD_NUMBER: _ClassVar[int]
     prompt: str
     mean: float
     low: float
     high: float
     scenarios: int
-    name: str
-    alias: str
-    def __init__(self, prompt: _Optional[str] = ..., mean: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., scenarios: _Optional[int] = ..., name: _Optional[str] = ..., alias: _Optional[str] = ...) -> None: ...
+    def __init__(self, prompt: _Optional[str] = ..., mean: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., scenarios: _Optional[int] = ...) -> None: ...
 
 class LeaderboardEntry(_message.Message):
     __slots__ = ("rank", "model", "endpoint", "endpoint_kind", "configuration", "job_id", "score", "task_count", "run_count", "baseline", "tasks", "completed_at", "not_ranked_reason", "tokens_per_second", "mode", "state", "averages", "rank_low", "rank_high", "previous_job_id", "previous_mean", "name", "alias", "receipt", "shots", "repeats", "project_id", "mark", "unread", "caution", "cost_usd")
