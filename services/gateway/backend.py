@@ -136,6 +136,8 @@ class Backend:
         self.datasets = DatasetServiceStub(results)
         self._service_token = service_token
         self.room = room
+        self.stored: dict[str, tuple[int, bool]] = {}
+        """Jobs that were lately found in the results service: attempt, and whether it had ended."""
 
     async def ask(
         self,

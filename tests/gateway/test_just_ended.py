@@ -65,7 +65,7 @@ async def test_counts_have_a_job_that_has_just_ended(read: str, monkeypatch: pyt
             answer = await gateway.client.get(read, headers={"Accept": "text/html"} if BASE not in read else {})
             assert answer.status_code == 200, answer.text
             answers.append((_counts(answer.text), time.monotonic() - begin))
-            asked = LATE
+            assert asked == LATE, "a job that was found once is not asked for again"
     assert answers[0][0] == answers[1][0], "the first answer has the counts of the second one"
     assert answers[0][0]
     assert answers[0][1] < 1, "it waits only until the results service has heard of the end"

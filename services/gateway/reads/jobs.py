@@ -11,7 +11,7 @@ import math
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -184,6 +184,7 @@ def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb
 _NEW_S = 10.0
 _SETTLE_S = 1.0
 _SETTLE_STEP_S = 0.02
+_MOST_STORED = 1_000
 
 
 async def settle(backend: Backend, caller: rpc.Identity) -> None:
@@ -196,7 +197,8 @@ async def settle(backend: Backend, caller: rpc.Identity) -> None:
         return
     live = (*queue.running, *queue.scoring, *queue.pending)
     new = (job for job in live if job.attempt > 1 or time.time() - job.created_at.ToNanoseconds() / 1e9 < _NEW_S)
-    unknown = [job for job in (*queue.ended, *new) if job.job_id]
+    # Many readers look at the same jobs: one of them asks.
+    unknown = [job for job in (*queue.ended, *new) if job.job_id and not _is_as_new(backend.stored, job)]
     end = time.monotonic() + _SETTLE_S
     while unknown:
         heard = await asyncio.gather(*(_is_stored(backend, job, caller) for job in unknown))
@@ -215,9 +217,15 @@ async def _is_stored(backend: Backend, job: job_pb2.Job, caller: rpc.Identity) -
         return False
     except TouchstoneError:
         return True  # the next read says what is wrong
-    return stored.attempt > job.attempt or (
-        stored.attempt == job.attempt and (is_finished(stored) or not is_finished(job))
-    )
+    if len(backend.stored) >= _MOST_STORED:
+        backend.stored.clear()
+    backend.stored[job.job_id] = (stored.attempt, is_finished(stored))
+    return _is_as_new(backend.stored, job)
+
+
+def _is_as_new(stored: Mapping[str, tuple[int, bool]], job: job_pb2.Job) -> bool:
+    """Whether what is stored is of this state of the job, or of a later one."""
+    return stored.get(job.job_id, (0, False)) >= (job.attempt, is_finished(job))
 
 
 async def current(
