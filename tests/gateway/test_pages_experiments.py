@@ -222,6 +222,13 @@ async def test_a_judge_is_offered_with_the_experiment_s_rubric(gateway: Running)
     assert f'href="/jobs/{job.job_id}/rate"' in await page(gateway, f"/experiments/{LONG}"), "its rubric is not known"
 
 
+async def test_a_job_leads_to_its_experiment(gateway: Running) -> None:
+    found = experiment_boards.add(gateway.world, NAME, ["\u202egnp.x"])
+    text = await page(gateway, f"/jobs/{found.experiment.jobs[0].job_id}")
+    assert f'Part of experiment\xa0<a href="{ADDRESS}">{NAME}</a>' in text
+    assert "\u202e" not in (await page(gateway, ADDRESS)).replace("\n", "").partition("--models")[0], "written out"
+
+
 async def test_an_experiment_called_new_has_a_page(gateway: Running) -> None:
     experiment_boards.add(gateway.world, "new")
     assert 'href="/experiments?name=new"' in await page(gateway, "/experiments")

@@ -17,6 +17,7 @@ from starlette.types import Scope
 import web
 from services.gateway.pages.display import charts, formatting
 from services.gateway.pages.display.work_words import dataset_of, is_scored, scorings_words, work_of
+from services.gateway.pages.experiments.listing import address as experiment_address
 from services.gateway.pages.items import conditions
 from services.gateway.pages.items.listing import MOST_SHOWN, ORDERS
 from services.gateway.pages.items.opinions import LONG
@@ -117,6 +118,7 @@ def environment() -> Environment:
         is_rescore=is_rescore,
         total_seconds=total_seconds,
         item_address=item_address,
+        experiment_address=experiment_address,
         orders=ORDERS,
         most_shown=MOST_SHOWN,
         long_words=LONG,

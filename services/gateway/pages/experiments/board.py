@@ -126,7 +126,7 @@ class Board:
         def cell(row: ExperimentRow | None) -> Cell | None:
             if row is None or not row.HasField("composite"):
                 return None
-            title = f"{row.model} with {row.prompt}: {interval(row.composite)}"
+            title = f"{formatting.shown(row.model)} with {row.prompt}: {interval(row.composite)}"
             return Cell(
                 formatting.hundredths(row.composite.value), title=title, level=level(row.composite.value, low, high)
             )
