@@ -119,6 +119,12 @@ async def test_the_leaderboard_has_the_figures_of_rest(gateway: Running) -> None
     assert "<svg" in rows[0]
 
 
+async def test_what_became_of_the_answers_is_said(gateway: Running) -> None:
+    experiment_boards.odd(gateway.world)
+    text = await page(gateway, f"/experiments/{LONG}")
+    assert text.count('title="17 of 20 answered, 3 errors, 15 scored, 2 judgements failed"') == 4
+
+
 async def test_a_sentence_says_how_far_the_ranking_holds(gateway: Running) -> None:
     found = experiment_boards.add(gateway.world, NAME)
     said = words(await page(gateway, ADDRESS))
