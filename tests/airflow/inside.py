@@ -14,7 +14,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow.configuration import conf as settings
 from airflow.sdk.module_loading import import_string
+
+sys.path += [settings.get("core", "dags_folder"), settings.get("core", "plugins_folder")]
+
 from touchstone_airflow import AnswersTrigger
 from touchstone_bench import dag
 
