@@ -145,7 +145,7 @@ async def test_what_ratings_cannot_show_yet_is_said(gateway: Running) -> None:
     found = run.agreement.add(metric="correct", answers=1)
     said = section(await page(gateway, f"/jobs/{job.job_id}"))
     assert "People and this judge both scored 1 answer; its bias needs two." in said
-    assert "needs two answers rated in the order of the queue" in said
+    assert "needs ten answers rated in the order of the queue" in said
     found.answers = 9
     found.bias.CopyFrom(results_service_pb2.Interval(value=-0.02, low=-0.1, high=0.06, n=9))
     said = section(await page(gateway, f"/jobs/{job.job_id}"))

@@ -17,6 +17,9 @@ from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED
 from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 
+LEAST_RATED = 10
+"""Answers that people rate before their mean over all is estimated. From fewer, too few of the intervals hold: half of
+them from two."""
 _SEED = 20_261_128
 _HALF = 0.5
 """From this share of its scale on, a score says that an answer is good as it is."""
@@ -106,7 +109,7 @@ def _agreement(
     # Only what was rated in the order drawn at random says something of all answers.
     order = np.arange(len(places))
     drawn = prediction_powered.drawn_labels(order, ~np.isnan(by_people))
-    if len(drawn) >= prediction_powered.LEAST_LABELS:
+    if len(drawn) >= LEAST_RATED:
         labels = np.full(len(places), np.nan)
         labels[drawn] = by_people[drawn]
         both = prediction_powered.combined(labels, by_judge)

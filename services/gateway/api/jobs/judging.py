@@ -55,7 +55,7 @@ _AGREED: dict[str, Schema] = {
     "combined": about(
         null(FIGURE),
         "People's mean over all answers, from their ratings and all of the judge's scores. A wrong judge does not move "
-        "it. null while fewer than 2 answers were rated in the order of `unrated`.",
+        "it. null while fewer than 10 answers were rated in the order of `unrated`.",
     ),
     "people": about(null(FIGURE), "The same from the ratings alone."),
 }

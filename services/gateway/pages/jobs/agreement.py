@@ -135,7 +135,7 @@ def _verdicts(found: VerdictAgreement) -> str:
 def _both(line: Line) -> str:
     """People's mean over all answers, and what would make it more exact."""
     if not line.combined.interval:
-        return "People's mean over all answers needs two answers rated in the order of the queue."
+        return "People's mean over all answers needs ten answers rated in the order of the queue."
     said = f"People's mean over all answers is {line.combined.value} {line.unit} ({line.combined.interval})"
     said += f", from {formatting.plural(line.rated, 'rated answer')} and all of the judge's scores."
     if line.more:

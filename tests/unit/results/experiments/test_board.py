@@ -177,15 +177,15 @@ def test_people_and_a_judge_together_are_the_estimate_of_both(connection: Connec
         made.job(job)
         made.judge("j", job, said)
     order = [item for _, item, _ in ratings.in_order(connection, "a")]
-    made.rate("a", {row: people[row] for row in order[:25]})
+    made.rate("a", {row: people[row] for row in order[:50]})
     # Out of order, of which nothing follows for the others.
-    made.rate("a", {order[40]: people[order[40]]})
+    made.rate("a", {order[55]: people[order[55]]})
     found = board(connection, source=COMBINED)
     assert (found.source, found.judge) == (COMBINED, "local/j")
     rubric = made.definition.rubric
     for start, prompt in ((0, "p"), (30, "q")):
         row = rows(found)[f"a/{prompt}"]
-        drawn = [item for item in order[:25] if start <= item < start + 30]
+        drawn = [item for item in order[:50] if start <= item < start + 30]
         for name, interval in (("composite", row.composite), *((one.criterion, one.score) for one in row.criteria)):
             labels, judge = np.full(30, np.nan), np.zeros(30)
             for item in range(start, start + 30):
@@ -193,10 +193,11 @@ def test_people_and_a_judge_together_are_the_estimate_of_both(connection: Connec
                 if item in drawn:
                     labels[item - start] = rubrics.shares(rubric, people[item])[name]
             expected = prediction_powered.combined(labels, judge)
-            assert (interval.value, interval.low, interval.high) == pytest.approx(
-                (expected.mean, expected.low, expected.high)
-            )
-        assert row.scored == sum(start <= item < start + 30 for item in (*order[:25], order[40]))
+            assert interval.value == pytest.approx(expected.mean)
+            # Over scenarios like these, and not over exactly these.
+            assert interval.low < expected.low
+            assert interval.high > expected.high
+        assert row.scored == sum(start <= item < start + 30 for item in (*order[:50], order[55]))
     assert [row.rank for row in found.rows] == [1, 2, 0, 0]
     assert found.rows[1].to_first.difference.value == pytest.approx(
         found.rows[1].composite.value - found.rows[0].composite.value
