@@ -14,7 +14,7 @@ from services.results.statistics.metric_values import Floats, Ints
 from services.results.storage.database import Connection, query
 from services.words import rubrics
 from touchstone.v1 import dataset_pb2, job_pb2
-from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
+from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR, OUTCOME_UNSPECIFIED
 
 Bools = npt.NDArray[np.bool_]
 _COLUMNS = ("correct", "value", "target")
@@ -62,7 +62,7 @@ def asked(connection: Connection, experiment: Stored) -> Asked:
 
     outcome, reused = spread("outcome", 0), spread("reused", 0)
     failed = outcome == OUTCOME_INFRASTRUCTURE_ERROR
-    answered = (outcome > 0) & ~failed
+    answered = ~np.isin(outcome, (OUTCOME_UNSPECIFIED, OUTCOME_INFRASTRUCTURE_ERROR))
     return Asked(
         answered,
         failed,

@@ -25,6 +25,7 @@ _SOURCES = {
     "judge": "Scores are those of the judge {judge}.",
     "people": "Scores are people's.",
     "combined": "Scores are people's, estimated from their ratings and the judge {judge}.",
+    "ratings": "Scores are people's, estimated from their ratings alone: no judge has scored these answers.",
 }
 
 
@@ -179,7 +180,7 @@ def _notes(board: Board) -> Iterator[str]:
     if not source:
         yield f"No scores yet. To rate the answers: touchstone bench export --experiment {name} --export FILE"
         return
-    yield _SOURCES[source].format(judge=board.judge)
+    yield _SOURCES[source if board.judge or source == "people" else "ratings"].format(judge=board.judge)
     whole = [model for model in board.models if model.HasField("mean")]
     if len(whole) > 1:
         best = max(whole, key=lambda model: model.mean.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,6 +182,6 @@ def _bytes(file: str) -> tuple[str, bytes]:
 
 def _billions(text: str) -> float:
     value = decimal(text)
-    if value is None or value < 0:
+    if value is None or not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError("it must be a number, 0 or more")
     return value

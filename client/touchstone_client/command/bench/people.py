@@ -32,6 +32,8 @@ _NOTE = 2_000
 _MOST_SAID = 100
 """Wrong scores that are named."""
 _ID_DIGITS = 16
+_WHOLE = 60 * 1024
+"""Bytes of an answer up to which files and the service give all of it."""
 Rating = results_service_pb2.Rating
 
 
@@ -225,9 +227,12 @@ def _named(
     """What the cell is called, its answer, and what is wrong with these."""
     if not isinstance(cell, dict) or not isinstance(cell.get("id"), str):
         return f"number {number:,}", None, ["has no id"]
-    called = cell["id"][: 2 * _ID_DIGITS]
     answer = answers.get(cell["id"])
-    return called, answer, [] if answer is not None else ["is not an answer of this experiment"]
+    if answer is None:
+        # Anything may stand there: as JSON, nothing of it reaches the terminal as it is.
+        return json.dumps(cell["id"][: 2 * _ID_DIGITS]), None, ["is not an answer of this experiment"]
+    same = cell.get("answer") in (None, answer.answer) or len(answer.answer.encode()) > _WHOLE
+    return cell["id"], answer, [] if same else ["has another answer than the experiment; export it again"]
 
 
 def _scores(cell: Any, rubric: Rubric) -> tuple[dict[str, Any], list[str]]:
@@ -258,3 +263,5 @@ def _note_faults(cell: Any) -> Iterator[str]:
         yield f"has a note of {len(note):,} characters; at most {_NOTE:,} are allowed"
     elif note and "\0" in note:
         yield "has a note with a NUL character; remove it"
+    elif note and any("\ud800" <= each <= "\udfff" for each in note):
+        yield "has a note with half a character; remove it"

@@ -152,12 +152,28 @@ def test_cells_that_are_not_those_of_the_experiment_are_named(told: Fakes, file:
     assert capsys.readouterr().err.splitlines() == [
         f"touchstone: Cell {second['id']} has a note of 2,001 characters; at most 2,000 are allowed.",
         f"touchstone: Cell {first['id']} occurs twice in the file.",
-        f"touchstone: Cell {'0' * 16} is not an answer of this experiment.",
+        f'touchstone: Cell "{"0" * 16}" is not an answer of this experiment.',
         "touchstone: Cell number 15 has no id.",
         "touchstone: Cell number 16 has no id.",
         "touchstone: nothing was stored.",
     ]
     assert told.requests("RateAnswers") == []
+
+
+def test_cells_whose_ids_were_exchanged_and_broken_texts_are_named(told: Fakes, file: Path, capsys: Captured) -> None:
+    document = json.loads(file.read_text())
+    first, second, third = document["cells"][:3]
+    first["answer"] = "another answer"
+    second |= {"id": "\u001b[31m", "scores": GOOD}
+    third |= {"scores": GOOD, "note": "\ud800"}
+    file.write_text(json.dumps(document))
+    assert apply(file) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"touchstone: Cell {first['id']} has another answer than the experiment; export it again.",
+        r'touchstone: Cell "\u001b[31m" is not an answer of this experiment.',
+        f"touchstone: Cell {third['id']} has a note with half a character; remove it.",
+        "touchstone: nothing was stored.",
+    ]
 
 
 @pytest.mark.parametrize(
