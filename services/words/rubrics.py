@@ -31,6 +31,25 @@ _LISTED = 20
 """The most scores that a schema lists. Not every provider takes the bounds of a number."""
 
 
+_TEXT_FORM, _WHOLE, _NUMBER = "a text", "a whole number", "a number"
+_SCORE = "a number or the name of a choice"
+_RUBRIC = {
+    "version": _TEXT_FORM,
+    "instructions": _TEXT_FORM,
+    "criteria": [
+        {
+            "name": _TEXT_FORM,
+            "description": _TEXT_FORM,
+            "lowest": _WHOLE,
+            "highest": _WHOLE,
+            "choices": [{"name": _TEXT_FORM, "value": _NUMBER}],
+            "examples": [{"answer": _TEXT_FORM, "score": _SCORE, "why": _TEXT_FORM}],
+            "weight": _NUMBER,
+        }
+    ],
+}
+
+
 def parse(text: str) -> Rubric:
     """A rubric from its JSON. Raises ValueError, with a clause that continues after "The rubric"."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
@@ -44,8 +63,9 @@ def parse(text: str) -> Rubric:
 def of_value(value: Mapping[str, Any]) -> Rubric:
     """A rubric from an object with the names of `touchstone.v1.Rubric`. Raises ValueError, as `parse`."""
     rubric = Rubric()
+    fields = _formed(value, _RUBRIC, "")
     try:
-        json_format.ParseDict(dict(value), rubric)
+        json_format.ParseDict(fields, rubric)
     except (json_format.ParseError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"has another form than docs/judges.md says: {error}"[:300]) from error
     for criterion in rubric.criteria:
@@ -53,6 +73,33 @@ def of_value(value: Mapping[str, Any]) -> Rubric:
             criterion.lowest, criterion.highest = _USUAL_SCALE
     _check(rubric)
     return rubric
+
+
+def _formed(value: Any, form: Any, path: str) -> Any:
+    """The value in this form: an object with some of these names, a list of such values, a text, or a number. Scores
+    of examples may be numbers, too. Raises ValueError, as `parse`, with the place of what has another form."""
+    if isinstance(form, list):
+        if not isinstance(value, list):
+            raise ValueError(f"has {_shown(value)} as {path}, which must be a list")
+        return [_formed(each, form[0], f"{path}[{place}]") for place, each in enumerate(value)]
+    if isinstance(form, dict):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"has {_shown(value)} as {path}, which must be an object")
+        for name in value:
+            if name not in form:
+                where = f" in {path}" if path else ""
+                raise ValueError(f"has an unknown field {_shown(name)}{where}; allowed are {', '.join(form)}")
+        inner = f"{path}." if path else ""
+        known = {name: each for name, each in value.items() if each is not None}
+        return {name: _formed(each, form[name], f"{inner}{name}") for name, each in known.items()}
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if form == _SCORE and number:
+        return f"{value:g}"
+    if form == _WHOLE and number and value == int(value):
+        return int(value)
+    if isinstance(value, str) if form in (_TEXT_FORM, _SCORE) else form == _NUMBER and number:
+        return value
+    raise ValueError(f"has {_shown(value)} as {path}, which must be {form}")
 
 
 def written(rubric: Rubric) -> str:

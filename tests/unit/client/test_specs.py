@@ -152,7 +152,7 @@ def test_a_judges_rubric_is_an_object_or_its_json() -> None:
     [
         ({}, "needs a version"),
         ("[]", "is not a JSON object"),
-        ({**TIPS, "criterion": []}, "has another form"),
+        ({**TIPS, "criterion": []}, 'has an unknown field "criterion"'),
         ({**CORRECT, "criteria": CORRECT["criteria"] * 2}, "has two criteria correct"),
     ],
 )

@@ -102,14 +102,17 @@ def _with(change: str, value: Any) -> dict[str, Any]:
         (_with("criteria.0.lowest", 5), "from 5 to 5"),
         (_with("criteria.0.highest", 101), "from 1 to 101"),
         (_with("criteria.0.weight", -1), "a weight of -1"),
-        (_with("criteria.0.weight", "NaN"), "a weight of nan"),
+        (_with("criteria.0.weight", "NaN"), 'has "NaN" as criteria[0].weight, which must be a number'),
         (_with("criteria.0.choices", [{"name": "a"}, {"name": "b"}]), "a scale and choices"),
         (_with("criteria.0.examples", [{"answer": "a", "score": "6"}]), "an example that gives relevance the score 6"),
         (_with("criteria.0.examples", [{"answer": "a", "score": "good"}]), 'with the score "good"'),
         (_with("criteria.0.examples", [{"answer": "a" * 5000, "score": "5"}]), "more than 4,096 bytes"),
         (_with("instructions", "a\0"), "NUL"),
-        (_with("criteria.0.scale", 5), "another form"),
-        (_with("criteria.0.lowest", "one"), "another form"),
+        (_with("criteria.0.scale", 5), 'an unknown field "scale" in criteria[0]; allowed are name, description'),
+        (_with("criteria.0.lowest", "one"), 'has "one" as criteria[0].lowest, which must be a whole number'),
+        (_with("criteria.0.lowest", 1.5), "has 1.5 as criteria[0].lowest, which must be a whole number"),
+        (_with("criteria.0.lowest", float("inf")), "as criteria[0].lowest, which must be a whole number"),
+        (_with("criteria", {}), "has {} as criteria, which must be a list"),
     ],
 )
 def test_rubrics_that_cannot_be_used_are_refused_with_what_is_wrong(value: dict[str, Any], said: str) -> None:
@@ -164,3 +167,8 @@ def test_a_share_is_between_0_and_1_and_gives_the_score_back(lowest: int, width:
     share = rubrics.share(criterion, score)
     assert 0 <= share <= 1
     assert rubrics.on_scale(criterion, share) == pytest.approx(score)
+
+
+def test_the_score_of_an_example_may_be_a_number() -> None:
+    made = rubrics.of_value(_with("criteria.0.examples", [{"answer": "a", "score": 5}, {"answer": "b", "score": "4"}]))
+    assert [example.score for example in made.criteria[0].examples] == ["5", "4"]
