@@ -89,9 +89,11 @@ class Identity:
 
     def __call__(self, item: Item, repeat: int) -> str:
         sampling = item.sampling
-        if sampling is not None and sampling is not self._last[0]:
-            self._last = sampling, sampling.SerializeToString(deterministic=True)
-        key = repeat if sampling is None else (repeat, self._last[1])
+        last = self._last
+        if sampling is not None and sampling is not last[0]:
+            # Read once and replaced whole: several threads may ask.
+            self._last = last = sampling, sampling.SerializeToString(deterministic=True)
+        key = repeat if sampling is None else (repeat, last[1])
         if key not in self._begun:
             self._begun[key] = self._begin(repeat, sampling)
         begun, stop = self._begun[key]
