@@ -134,9 +134,8 @@ async def test_a_job_survives_a_disk_that_is_full_for_a_while(tmp_path: Path, di
         assert (await world.finished(submitted, 120)).progress.items_done == 20
         said = launched.log("launcher")
         assert "The disk is full" in said
-        # Which process writes first while the disk is full, and how often, is chance.
-        nats = "nats could not write to the disk, which has room again; ending it" in said
-        assert nats or "results ended with exit code 1; starting it again" in said
+        # Which process meets the full disk first, and how it shows, is chance.
+        assert "; starting it again" in said
 
 
 async def test_a_disk_that_is_full_at_start_is_waited_for(tmp_path: Path, disk: Path) -> None:
