@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services import environment
 
@@ -15,9 +15,9 @@ class MlflowSettings:
     the name of the server in place of that in `url`, "" for none. `runs` is "experiments", or "all" if jobs of suites
     and datasets are sent, too."""
 
-    url: str = ""
+    url: str = field(default="", repr=False)
     host: str = ""
-    token: str = ""
+    token: str = field(default="", repr=False)
     runs: str = EXPERIMENTS
 
     @classmethod
