@@ -174,10 +174,11 @@ _KEPT = timedelta(days=7)
 
 
 async def keep_tidy(database: Database, max_bytes: int) -> None:
-    """Drops answers that are no longer needed, until cancelled. `max_bytes` bounds all waiting answers; 0 means no
-    bound."""
+    """Drops answers that are no longer needed, and does checkpoints that reads kept from being done, until cancelled.
+    `max_bytes` bounds all waiting answers; 0 means no bound."""
     await forget_unfinished(database)
     while True:
+        await database.catch_up()
         await tidy(database, max_bytes, datetime.now(UTC).replace(tzinfo=None))
         await asyncio.sleep(_CHECK_S)
 

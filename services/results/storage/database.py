@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -36,8 +37,10 @@ Connection = duckdb.DuckDBPyConnection
 
 READERS, LONG_READERS = 4, 3
 STREAMERS = 2
+_CHECKPOINT_S, _CHECKPOINT_AGAIN_S = 2.0, 0.02
 FATAL = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
 _DAMAGE = re.compile(r"corrupt|checksum|not a valid DuckDB|Could not read enough bytes|replaying WAL|serializ", re.I)
+_OTHERS_READ = re.compile(r"Cannot CHECKPOINT: there are other")
 _PASSING = re.compile(r"No space left|Could not set lock|Permission denied|Too many open files", re.I)
 
 
@@ -143,6 +146,8 @@ class Database:
         """Counts the changes that are stored."""
         self.jobs_version = 0
         """Counts those of them that boards, trends and lists of configurations may show."""
+        self._behind = False
+        """Whether a checkpoint is still to be done."""
 
     async def write(self, change: Callable[[Connection], T], *, of_jobs: bool = True) -> T:
         """Runs `change` in a transaction and commits it to disk; not `of_jobs` are answers and calls alone, which no
@@ -151,8 +156,20 @@ class Database:
 
     async def checkpoint(self) -> None:
         """Moves what was committed so far from the log into the file: for data that exists nowhere else, which a lost
-        log would otherwise take along. Raises as `write`."""
-        await self._run(self._writer, self._connection.checkpoint)
+        log would otherwise take along. DuckDB refuses it while a read is open that began before the last changed row.
+        After two seconds of refusals, `catch_up` does it later. Raises as `write`."""
+        self._behind = True
+        until = time.monotonic() + _CHECKPOINT_S
+        while True:
+            if await self.catch_up() or time.monotonic() > until:
+                return
+            await asyncio.sleep(_CHECKPOINT_AGAIN_S)
+
+    async def catch_up(self) -> bool:
+        """Tries a checkpoint that is still to be done. Returns whether none is. Raises as `write`."""
+        if self._behind:
+            self._behind = not await self._run(self._writer, self._checkpoint)
+        return not self._behind
 
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """Runs `ask` on its own cursor, on one snapshot of everything committed so far."""
@@ -224,6 +241,16 @@ class Database:
             # DuckDB answers a full disk here with a plain TransactionException.
             raise duckdb.IOException(str(error)) from error
         return result
+
+    def _checkpoint(self) -> bool:
+        """Whether DuckDB did it."""
+        try:
+            self._connection.checkpoint()
+        except duckdb.TransactionException as error:
+            if not _OTHERS_READ.search(str(error)):
+                raise duckdb.IOException(str(error)) from error
+            return False
+        return True
 
     def _copy(self, path: Path) -> None:
         with self._connection.cursor() as cursor:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
-from contextlib import closing
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -11,21 +14,71 @@ import pytest
 from services.errors import InvalidRequestError
 from services.results.imports import store
 from services.results.imports.reads import find_answers, get_import
-from services.results.storage.database import Database
+from services.results.storage import database as store_file
+from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_file
 from tests.unit.results.imports.imported import answers, run, sent, stored
+from tests.waiting import answered, until
 from touchstone.v1 import item_result_pb2, suite_pb2
 from touchstone.v1.results_service_pb2 import FindResponsesRequest, GetImportRequest, ImportedAnswer, ImportedRun
 
 
+def known_without_log(folder: Path) -> store.Known | None:
+    """What the file alone says of the import."""
+    without_log = folder / "copied.duckdb"
+    shutil.copyfile(folder / "results.duckdb", without_log)
+    with closing(open_file(without_log)) as connection:
+        return store.known(connection, "ann", "d")
+
+
+@asynccontextmanager
+async def read_under_way(database: Database) -> AsyncIterator[threading.Event]:
+    """A read that began before what is written meanwhile; it ends with the event."""
+    began, end = threading.Event(), threading.Event()
+
+    def ask(connection: Connection) -> bool:
+        connection.execute("FROM imports").fetchall()
+        began.set()
+        return end.wait(60)
+
+    reading = asyncio.create_task(database.read_long(ask))
+    await asyncio.to_thread(began.wait, 60)
+    try:
+        yield end
+    finally:
+        end.set()
+        assert await reading
+
+
 async def test_an_import_is_kept_without_the_log(database: Database, tmp_path: Path) -> None:
     made = await sent(database, answers(1, 2))
-    without_log = tmp_path / "copied.duckdb"
-    shutil.copyfile(tmp_path / "results.duckdb", without_log)
-    with closing(open_file(without_log)) as connection:
-        known = store.known(connection, "ann", "d")
+    known = known_without_log(tmp_path)
     assert known is not None
     assert (known.import_id, known.answers) == (made.import_id, 2)
+
+
+async def test_an_import_waits_for_reads_that_keep_it_from_the_file(database: Database, tmp_path: Path) -> None:
+    async with read_under_way(database) as end:
+        sending = asyncio.create_task(sent(database, answers(1, 2)))
+        await until(lambda: database.version == 3)
+        end.set()
+        made = await sending
+    known = known_without_log(tmp_path)
+    assert known is not None
+    assert known.import_id == made.import_id
+
+
+async def test_an_import_reaches_the_file_after_a_read_that_takes_long(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_file, "_CHECKPOINT_S", 0.1)
+    monkeypatch.setattr(store, "_CHECK_S", 0.01)
+    async with read_under_way(database):
+        assert (await sent(database, answers(1, 2))).answers == 2
+        assert not await database.catch_up()
+    tidying = asyncio.create_task(store.keep_tidy(database, 0))
+    await answered(lambda: asyncio.to_thread(known_without_log, tmp_path))
+    tidying.cancel()
 
 
 async def test_what_is_sent_in_several_messages_is_found_by_item_and_repeat(database: Database) -> None:
