@@ -137,8 +137,9 @@ def odd_rubric() -> Rubric:
     return rubrics.of_value({"version": "odd-v1", "instructions": HOSTILE, "criteria": criteria})
 
 
-def _rating_places(world: World, job_id: str, small: str) -> list[Place]:
-    """Rating in its states: choosing a rubric, an answer of the queue, one that was rated, and the end of the queue."""
+def _rating_places(world: World, job_id: str, small: str, unjudged: str) -> list[Place]:
+    """Rating in its states: choosing a rubric, an answer of the queue, one that was rated, the end of the queue, and
+    a job that people rated and no judge judged."""
     tips, odd, correct = rating.shipped(), odd_rubric(), rubrics.of_value(CORRECT)
     by = {name: f"/rate?rubric={rubrics.digest(one)}" for name, one in (("tips", tips), ("odd", odd), ("all", correct))}
     first, *_ = rated(world, job_id, tips, 12)
@@ -149,7 +150,10 @@ def _rating_places(world: World, job_id: str, small: str) -> list[Place]:
     people = found.people.add(rubric=by_judge, raters=2, answers=60, shared=20)
     for one in found.judges[0].agreement[1:]:
         people.criteria.add(criterion=one.metric, alpha=one.alpha)
+    alone = world.judges.setdefault(unjudged, results_service_pb2.ListJudgesResponse()).people.add()
+    alone.CopyFrom(people)
     return [
+        Place("job-rated", f"/jobs/{unjudged}"),
         Place("rating-choose", f"/jobs/{job_id}/rate"),
         Place("rating", f"/jobs/{job_id}{by['tips']}"),
         Place("rating-again", f"/jobs/{job_id}{by['tips']}&answer={quote(first)}"),
@@ -236,7 +240,7 @@ def places() -> tuple[World, list[Place]]:
         Place("job-item", f"/jobs/{whole}/items/{world.jobs[whole].plan[0].task}/0"),
         Place("job-judged", f"/jobs/{compared[1]}?open={asked_of}%3A1"),
         Place("job-judge", f"/jobs/{compared[1]}/judge?by=rubric"),
-        *_rating_places(world, compared[1], rows[0]),
+        *_rating_places(world, compared[1], *rows),
         Place("job-log", f"/jobs/{whole}/log"),
         Place("job-unknown", "/jobs/00000000-0000-4000-8000-000000000000", 404),
         Place("report-job", f"/jobs/{whole}/report.html"),

@@ -127,6 +127,34 @@ async def test_agreement_with_people_stands_at_each_judge_with_the_figures_of_re
         assert f" {one['ratings_to_halve']} {one['alpha']['value']:.2f} −0.03 to 0.83" in row
 
 
+async def test_people_who_rated_by_a_rubric_of_no_judge_are_shown(gateway: Running) -> None:
+    job = completed(gateway.world)
+    found = gateway.world.judges.setdefault(job.job_id, results_service_pb2.ListJudgesResponse())
+    by = rubrics.of_value(TIPS)
+    people = found.people.add(rubric=by, raters=1, answers=9)
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert said.startswith("People's ratings agreement, 95 % intervals People by tip-v1 1 person, 9 answers rated")
+    assert "needs two people who rated the same answers. No judge has judged these answers." in said
+    people.raters, people.shared = 2, 7
+    people.criteria.add(criterion="tone", alpha=results_service_pb2.Interval(value=0.5, low=-0.125, high=0.9, n=7))
+    people.criteria.add(criterion="relevance")
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    said = section(text)
+    assert "2 people, 9 answers rated, 7 by two or more tone, alpha 0.50 −0.12 to 0.90 relevance, alpha –" in said
+    assert "Krippendorff's alpha is 1 where people fully agree" in said
+    assert f'href="/jobs/{job.job_id}/rate?rubric={rubrics.digest(by)}">Rate answers by tip-v1</a>' in text
+    assert "Rubric tip-v1" in said
+    assert "failure of the judge" not in said
+    judged(gateway.world, job, CORRECT)
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert said.startswith("Judges and people means of scores, 95 % intervals mistral:7b")
+    assert "People by tip-v1 2 people" in said
+    assert "No judge has judged" not in said
+    agreed(judged(gateway.world, job))
+    said = section(await page(gateway, f"/jobs/{job.job_id}"))
+    assert "People by tip-v1" not in said, "the judge's own table has people's alpha"
+
+
 async def test_what_ratings_cannot_show_yet_is_said(gateway: Running) -> None:
     job = completed(gateway.world)
     run = judged(gateway.world, job, CORRECT)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from services.words import rubrics
 from tests.gateway import fake_data
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages import page
 from tests.gateway.test_pages_compare import finished
+from tests.gateway.test_pages_judges import agreed, judged
 from touchstone.v1 import endpoint_pb2
 
 _TURNED = "qwen\u202e4"
@@ -57,5 +59,13 @@ async def test_direction_controls_in_a_models_name_are_written_out(
     ):
         # A command that repeats the job names the model as it is.
         text = (await page(gateway, place)).partition('<section class="card how"')[0]
+        assert "\u202e" not in text, place
+        assert "qwen\\u202e4" in text, place
+    judge = judged(world, two)
+    judge.job.spec.model = _TURNED
+    agreed(judge)
+    by = rubrics.digest(judge.rubric)
+    for place in ("", "/rate", f"/rate/agreement?rubric={by}"):
+        text = await page(gateway, f"/jobs/{two.job_id}{place}")
         assert "\u202e" not in text, place
         assert "qwen\\u202e4" in text, place

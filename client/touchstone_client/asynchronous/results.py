@@ -102,6 +102,13 @@ class Results(Calls):
         answer = await self._ask(request, results_service_pb2.ListJudgesResponse)
         return list(answer.judges)
 
+    async def people_agreement(self, job_id: str) -> list[results_service_pb2.PeopleAgreement]:
+        """How people agree with each other on a job's answers, for each rubric under which they rated: Krippendorff's
+        alpha by criterion, which is unset without two people who rated the same answers."""
+        request = results_service_pb2.ListJudgesRequest(job_id=job_id)
+        answer = await self._ask(request, results_service_pb2.ListJudgesResponse)
+        return list(answer.people)
+
     async def unrated(
         self, job_id: str, rubric: Mapping[str, Any] | str, *, page_size: int = 50
     ) -> AsyncIterator[results_service_pb2.AnswerToRate]:

@@ -101,6 +101,13 @@ class Results(Calls):
         answer = self._ask(request, results_service_pb2.ListJudgesResponse)
         return list(answer.judges)
 
+    def people_agreement(self, job_id: str) -> list[results_service_pb2.PeopleAgreement]:
+        """How people agree with each other on a job's answers, for each rubric under which they rated: Krippendorff's
+        alpha by criterion, which is unset without two people who rated the same answers."""
+        request = results_service_pb2.ListJudgesRequest(job_id=job_id)
+        answer = self._ask(request, results_service_pb2.ListJudgesResponse)
+        return list(answer.people)
+
     def unrated(
         self, job_id: str, rubric: Mapping[str, Any] | str, *, page_size: int = 50
     ) -> Iterator[results_service_pb2.AnswerToRate]:

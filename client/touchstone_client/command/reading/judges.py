@@ -1,4 +1,4 @@
-"""`touchstone judges`: what judges found in a job's answers."""
+"""`touchstone judges`: what judges found in a job's answers, and how people agree on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from touchstone_client.command.reports import judging
 
 
 def add(commands: Any) -> None:
-    words = "show what judges found in a job's answers"
+    words = "show what judges found in a job's answers, and how people agree"
     parser = leaf(commands, "judges", words, _judges)
     add_job(parser)
     add_format(parser)
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
 def _judges(options: argparse.Namespace) -> int:
     with Client() as client:
         job_id = job_of(client, options.job)
-        runs = client.judges(job_id)
+        runs, people = client.judges(job_id), client.people_agreement(job_id)
     none = f"No judge of job {job_id}. To start one: touchstone judge {job_id} --model MODEL --rubric FILE"
-    show(judging.report(runs, "" if runs else none), options.format)
+    show(judging.report(runs, people, none), options.format)
     return DONE

@@ -1,10 +1,9 @@
-"""What judges found: each criterion on its own scale, the composite as a share."""
+"""What judges found: each criterion on its own scale, the composite as a share. And how people agree."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from services.words import rubrics
@@ -20,6 +19,7 @@ from touchstone_client.command.reports.scores import optional
 from touchstone_client.errors import ClientError
 
 JudgeRun = results_service_pb2.JudgeRun
+PeopleAgreement = results_service_pb2.PeopleAgreement
 _SHARE = (0, 1)
 """The scale of choices and of the composite."""
 
@@ -55,12 +55,45 @@ _COLUMNS = (
 )
 
 
-def report(runs: Sequence[JudgeRun], none: str = "") -> Report:
-    """A row for each judge and metric; `none` is the note on no judges."""
+_PEOPLE = (
+    Column("rubric", "rubric"),
+    Column("criterion", "criterion"),
+    Column("alpha", "alpha", _two, right=True, key=True),
+    Column("interval", "95 % interval", _interval, right=True, key=True),
+    Column("shared", "rated by two or more", right=True),
+    Column("answers", "rated", right=True),
+    Column("raters", "people", right=True),
+)
+"""Never CSV: that is the judges' table."""
+
+
+def report(runs: Sequence[JudgeRun], people: Sequence[PeopleAgreement], none: str) -> Report:
+    """A row for each judge and metric, then one for each criterion by which people rated; `none` is the note on no
+    judges."""
+    tables = [_judged(runs)] if runs or not people else []
+    if people:
+        rows = [row for one in people for row in _agreed(one)]
+        tables.append(Table(_PEOPLE, rows, "People among themselves: Krippendorff's alpha"))
+    found = {"judges": [_document(run) for run in runs], "people": [document(one) for one in people]}
+    return Report(tables, notes=_reasons(runs) if runs else [none], document=found, csv=_judged(runs))
+
+
+def _judged(runs: Sequence[JudgeRun]) -> Table:
     called = labels([run.job for run in runs])
-    rows = [row for run in runs for row in _rows(run, called[run.job.job_id])]
-    notes = [f"{called[run.job.job_id]}: {run.job.reason}" for run in runs if run.job.reason]
-    return Report([Table(_COLUMNS, rows)], notes=notes if runs else [none], document=[_document(run) for run in runs])
+    return Table(_COLUMNS, [row for run in runs for row in _rows(run, called[run.job.job_id])])
+
+
+def _reasons(runs: Sequence[JudgeRun]) -> list[str]:
+    called = labels([run.job for run in runs])
+    return [f"{called[run.job.job_id]}: {run.job.reason}" for run in runs if run.job.reason]
+
+
+def _agreed(people: PeopleAgreement) -> Iterator[Sequence[Any]]:
+    for one in people.criteria:
+        found = one.HasField("alpha")
+        ends = (one.alpha.low, one.alpha.high) if found else (None, None)
+        alpha = one.alpha.value if found else None
+        yield people.rubric.version, one.criterion, alpha, ends, people.shared, people.answers, people.raters
 
 
 def print_judge(client: Client, job: job_pb2.Job, format: str) -> None:
@@ -72,7 +105,7 @@ def print_judge(client: Client, job: job_pb2.Job, format: str) -> None:
         return
     rubric = rubrics.parse(job.spec.dataset.scoring.rubric)
     run = JudgeRun(job=job, rubric=rubric, result=tasks[0] if tasks else None)
-    show(replace(report([run]), document=_document(run)), format)
+    show(Report([_judged([run])], notes=_reasons([run]), document=_document(run)), format)
 
 
 def _rows(run: JudgeRun, name: str) -> Iterator[Sequence[Any]]:

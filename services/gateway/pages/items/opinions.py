@@ -55,18 +55,18 @@ async def opinions(request: Request, of_item: results_service_pb2.GetItemRequest
         Opinion(
             run.job.job_id, run.job.spec.model, run.rubric.version, [_said(run.rubric, one) for one in run.judgements]
         )
-        for run in await ask(request, call)
+        for run in (await ask(request, call)).judges
         if run.judgements
     ]
 
 
-async def ask(request: Request, call: results_service_pb2.ListJudgesRequest) -> list[results_service_pb2.JudgeRun]:
-    """The judges of a job; none while the results service is silent."""
+async def ask(request: Request, call: results_service_pb2.ListJudgesRequest) -> results_service_pb2.ListJudgesResponse:
+    """The judges of a job and the people who rated it; none while the results service is silent."""
     ctx = context.of(request)
     try:
-        return list((await ctx.backend.ask(ctx.backend.results.ListJudges, call, context.identity(request))).judges)
+        return await ctx.backend.ask(ctx.backend.results.ListJudges, call, context.identity(request))
     except TouchstoneError:
-        return []
+        return results_service_pb2.ListJudgesResponse()
 
 
 def _said(rubric: Rubric, judgement: results_service_pb2.Judgement) -> Said:

@@ -1,4 +1,4 @@
-"""How a judge agrees with people, in words and figures. The figures are those of REST."""
+"""How people agree with each other and judges with them, in words and figures. The figures are those of REST."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.gateway.pages.display import formatting, scales
+from services.words import rubrics
 from touchstone.v1.results_service_pb2 import Interval, JudgeAgreement, JudgeRun, PeopleAgreement, VerdictAgreement
 from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 
@@ -44,6 +45,19 @@ class Agreement:
     lines: list[Line]
 
 
+@dataclass(frozen=True, slots=True)
+class People:
+    """People among themselves by one rubric. `answers` are rated, `shared` by two or more; `alphas` are each
+    criterion, its Krippendorff's alpha, and the answers behind it."""
+
+    rubric: Rubric
+    digest: str
+    raters: int
+    answers: int
+    shared: int
+    alphas: list[tuple[str, Shown, int]]
+
+
 def of_run(run: JudgeRun) -> Agreement | None:
     """None where nobody rated under the judge's rubric, and no answer has a verdict."""
     lines = [_line(run.rubric, one) for one in run.agreement]
@@ -53,14 +67,14 @@ def of_run(run: JudgeRun) -> Agreement | None:
     return Agreement(sentences, lines) if sentences else None
 
 
-def alphas(found: PeopleAgreement) -> list[tuple[str, Shown, int]]:
-    """Krippendorff's alpha of people among themselves by criterion, and the answers behind it."""
+def of_people(found: PeopleAgreement) -> People:
     told = []
     for one in found.criteria:
         alpha = one.alpha if one.HasField("alpha") else None
         shown = Shown(coefficient(alpha.value), _coefficients(alpha.low, alpha.high)) if alpha else Shown()
         told.append((one.criterion, shown, one.alpha.n))
-    return told
+    digest = rubrics.digest(found.rubric)
+    return People(found.rubric, digest, found.raters, found.answers, found.shared, told)
 
 
 def _line(rubric: Rubric, found: JudgeAgreement) -> Line:

@@ -1,4 +1,4 @@
-"""The section of a judged job's page: what each judge found, and the rubrics that they judge by."""
+"""The section of a judged or rated job's page: what each judge found, how people agree, and the rubrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.gateway.reads.values import is_bounded
 from services.words import rubrics
 from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
-from touchstone.v1.results_service_pb2 import JudgeRun
+from touchstone.v1.results_service_pb2 import JudgeRun, ListJudgesResponse
 from touchstone.v1.rubric_pb2 import Rubric
 
 
@@ -63,33 +63,40 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The judges of one job. `live` while one of them may still change; `may_rate` where people may rate, too."""
+    """The judges of one job, and the people who rated by a rubric of no judge. `live` while a judge may still change;
+    `may_rate` where people may rate, too."""
 
     lines: list[Line]
+    people: list[agreement.People]
     sheets: list[Sheet]
     live: bool
     may_rate: bool
 
 
-async def runs_of(request: Request, job: job_pb2.Job) -> list[JudgeRun]:
-    """The jobs that judge a finished job's answers, newest first; none while the results service is silent."""
+async def judged(request: Request, job: job_pb2.Job) -> ListJudgesResponse:
+    """The jobs that judge a finished job's answers, newest first, and how people agree; nothing while the results
+    service is silent."""
     if not is_finished(job) or job.spec.HasField("judging"):
-        return []
+        return ListJudgesResponse()
     return await ask(request, results_service_pb2.ListJudgesRequest(job_id=job.job_id))
 
 
-def section(job: job_pb2.Job, runs: Sequence[JudgeRun]) -> Section | None:
-    """What the page shows of a job's judges. None for a job without."""
+def section(job: job_pb2.Job, found: ListJudgesResponse) -> Section | None:
+    """What the page shows of a job's judges and raters. None for a job without."""
+    runs = found.judges
     lines = [*_waiting(job, runs), *map(_line, runs)]
-    if not lines:
+    # A judge's own table has people's alpha.
+    shown = {line.digest for line in lines if line.agreement and line.agreement.lines}
+    people = [one for one in map(agreement.of_people, found.people) if one.answers and one.digest not in shown]
+    if not lines and not people:
         return None
-    known = {rubrics.digest(run.rubric): run.rubric for run in runs}
+    known = {rubrics.digest(run.rubric): run.rubric for run in runs} | {one.digest: one.rubric for one in people}
     for judge in job.spec.judges:
         rubric = rubrics.parse(judge.rubric)
         known.setdefault(rubrics.digest(rubric), rubric)
     live = any(line.job is None or not is_finished(line.job) for line in lines)
     sheets = [_sheet(rubric, digest) for digest, rubric in known.items()]
-    return Section(lines, sheets, live, can_judge(job, ""))
+    return Section(lines, people, sheets, live, can_judge(job, ""))
 
 
 def _waiting(job: job_pb2.Job, runs: Sequence[JudgeRun]) -> list[Line]:
@@ -156,5 +163,5 @@ async def judges(request: Request) -> Response:
     job = await jobs.find(ctx.backend, request.path_params["job_id"], context.identity(request))
     if not is_fragment(request):
         return RedirectResponse(f"/jobs/{job.job_id}#job-judges", 303)
-    values = {"job": job, "judges": section(job, await runs_of(request, job))}
+    values = {"job": job, "judges": section(job, await judged(request, job))}
     return fragment(request, "jobs/_judges.html", values)

@@ -113,14 +113,14 @@ async def job_page(request: Request) -> Response:
     """The whole page. 404 for an unknown id."""
     ctx, caller = context.of(request), context.identity(request)
     job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    result, slot, dataset, (previous, following), runs = await asyncio.gather(
+    result, slot, dataset, (previous, following), judged = await asyncio.gather(
         _result(request, job),
         _slot(request, job),
         dataset_of(ctx, job, caller),
         jobs.runs_around(ctx.backend, job, caller),
-        judges.runs_of(request, job),
+        judges.judged(request, job),
     )
-    listing = await load_items(request, job, previous, judged=bool(runs))
+    listing = await load_items(request, job, previous, judged=bool(judged.judges))
     refresh = request.query_params.get("refresh", "")
     values = view(job, result, caller, dataset, previous, trouble=await ctx.catalogue.trouble(job)) | {
         "listing": listing if isinstance(listing, Listing) else None,
@@ -129,7 +129,7 @@ async def job_page(request: Request) -> Response:
         "refreshes": REFRESH,
         "slot": slot,
         "following": following,
-        "judges": judges.section(job, runs) if is_finished(job) else None,
+        "judges": judges.section(job, judged) if is_finished(job) else None,
         "scorers": await ctx.catalogue.scorers(),
     }
     return await render(request, "jobs/show.html", "history", values)

@@ -123,7 +123,7 @@ async def agreement_page(request: Request) -> Response:
     call = results_service_pb2.ListJudgesRequest(job_id=job.job_id)
     found = await ctx.backend.ask(ctx.backend.results.ListJudges, call, caller)
     of_rubric = [(run.job, agreement.of_run(run)) for run in found.judges if rubrics.digest(run.rubric) == view.digest]
-    people = next((one for one in found.people if rubrics.digest(one.rubric) == view.digest), None)
+    people = next((one for one in map(agreement.of_people, found.people) if one.digest == view.digest), None)
     values = {
         "job": job,
         "view": view,
@@ -132,7 +132,6 @@ async def agreement_page(request: Request) -> Response:
         "judges": [(judge, agreed) for judge, agreed in of_rubric if agreed is not None],
         "waiting": sum(agreed is None for _, agreed in of_rubric),
         "people": people,
-        "alphas": agreement.alphas(people) if people else [],
     }
     if is_fragment(request):
         return fragment(request, "rating/_agreement.html", values)
@@ -185,7 +184,7 @@ async def _known(request: Request, job: job_pb2.Job) -> list[Known]:
         if source not in found[digest].sources:
             found[digest].sources.append(source)
 
-    for run in await ask(request, results_service_pb2.ListJudgesRequest(job_id=job.job_id)):
+    for run in (await ask(request, results_service_pb2.ListJudgesRequest(job_id=job.job_id))).judges:
         add(run.rubric, f"judge {run.job.spec.model}")
     for judge in job.spec.judges:
         add(rubrics.parse(judge.rubric), f"judge {judge.model}")

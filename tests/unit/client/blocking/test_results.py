@@ -125,11 +125,13 @@ def test_a_preference_names_the_row_and_the_better_answer(fakes: Fakes) -> None:
 
 def test_judges_are_listed_with_or_without_their_judgements(fakes: Fakes) -> None:
     judge = results_service_pb2.JudgeRun(job=job(OTHER))
-    fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse(judges=[judge])
+    people = results_service_pb2.PeopleAgreement(raters=2)
+    fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse(judges=[judge], people=[people])
     with Client() as client:
         assert client.judges(JOB) == client.judgements(JOB, "rows", 3, 1) == [judge]
-    whole, one = fakes.requests("ListJudges")
-    assert whole == results_service_pb2.ListJudgesRequest(job_id=JOB)
+        assert client.people_agreement(JOB) == [people]
+    whole, one, rated = fakes.requests("ListJudges")
+    assert whole == rated == results_service_pb2.ListJudgesRequest(job_id=JOB)
     assert one == results_service_pb2.ListJudgesRequest(job_id=JOB, task="rows", item=3, repeat=1)
 
 

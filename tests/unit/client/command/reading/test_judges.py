@@ -50,7 +50,9 @@ def test_each_criterion_is_on_its_own_scale_and_the_composite_is_a_share(judged:
 
 def test_programs_get_all_figures(judged: Fakes, capsys: Captured) -> None:
     assert main(["judges", JOB, "--format", "json"]) == 0
-    big, small = json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)
+    big, small = told["judges"]
+    assert told["people"] == []
     assert (big["job_id"], big["judged"], big["asked"], big["failed"]) == (JOB, 7, 10, 2)
     assert big["criteria"][1]["scale"] == [1, 5]
     assert big["result"]["metrics"][1]["mean"] == 0.75
@@ -60,9 +62,34 @@ def test_programs_get_all_figures(judged: Fakes, capsys: Captured) -> None:
     assert [row["mean_on_scale"] for row in rows] == ["0.6", "4.0", "", "5.0", ""]
 
 
+def test_people_are_shown_with_judges_and_without(judged: Fakes, capsys: Captured) -> None:
+    people = results_service_pb2.PeopleAgreement(rubric=rubrics.of_value(TIPS), raters=2, answers=9, shared=7)
+    alpha = results_service_pb2.Interval(value=0.5, low=-0.125, high=0.9, n=7)
+    people.criteria.extend([results_service_pb2.CriterionAlpha(criterion="tone", alpha=alpha)])
+    people.criteria.add(criterion="relevance")
+    found = judged.answers["ListJudges"]
+    assert isinstance(found, results_service_pb2.ListJudgesResponse)
+    for runs in ([*found.judges], list[results_service_pb2.JudgeRun]()):
+        judged.answers["ListJudges"] = results_service_pb2.ListJudgesResponse(judges=runs, people=[people])
+        assert main(["judges", JOB]) == 0
+        *before, table, note = capsys.readouterr().out.split("\n\n")
+        assert len(before) == bool(runs)
+        title, _, tone, relevance = table.splitlines()
+        assert title == "People among themselves: Krippendorff's alpha"
+        assert tone.split() == ["tip-v1", "tone", "0.50", "−0.12", "to", "0.90", "7", "9", "2"]
+        assert relevance.split() == ["tip-v1", "relevance", "–", "7", "9", "2"]
+        assert ("The endpoint is down." in note) == bool(runs)
+        assert main(["judges", JOB, "--format", "json"]) == 0
+        (told,) = json.loads(capsys.readouterr().out)["people"]
+        assert (told["rubric"]["version"], told["raters"], told["shared"]) == ("tip-v1", 2, 7)
+        assert told["criteria"][0]["alpha"] == {"value": 0.5, "low": -0.125, "high": 0.9, "n": 7}
+        assert main(["judges", JOB, "--format", "csv"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == (6 if runs else 1), "CSV is the judges' table"
+
+
 def test_without_a_judge_the_command_says_how_to_start_one(fakes: Fakes, capsys: Captured) -> None:
     fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse()
     assert main(["judges", JOB]) == 0
     assert f"touchstone judge {JOB} --model MODEL --rubric FILE" in capsys.readouterr().out
     assert main(["judges", JOB, "--format", "json"]) == 0
-    assert capsys.readouterr().out == "[]\n"
+    assert json.loads(capsys.readouterr().out) == {"judges": [], "people": []}
