@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 
 from tests import parts
-from tests.nats_server import NatsServer
+from tests.nats_server import NatsCluster, NatsServer
 
 # The same examples every time: a rare one found by chance in CI would fail a change that has nothing to do with it.
 # And no verdict on speed: a busy machine is no fault of what is tested.
@@ -51,3 +51,11 @@ def nats(tmp_path: Path) -> Iterator[NatsServer]:
     server = NatsServer().start(tmp_path / "nats")
     yield server
     server.stop()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[NatsCluster]:
+    """Three nodes of NATS, none of which has been started."""
+    made = NatsCluster(tmp_path / "nats")
+    yield made
+    made.stop()

@@ -30,10 +30,12 @@ def binary() -> str:
 class NatsServer:
     """One server with its own store. It survives `kill` and `restart` with the same ports and the same store."""
 
-    def __init__(self) -> None:
+    def __init__(self, further: str = "") -> None:
+        """`further` are lines of its configuration."""
         self.port = 0
         self.monitor_port = 0
         self.store_dir = Path()
+        self._further = further
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -52,12 +54,16 @@ class NatsServer:
 
     def start(self, store_dir: Path, port: int | None = None) -> NatsServer:
         """Starts on `port`, or a free one, and returns when JetStream answers."""
+        self.place(store_dir, port)
+        self._launch()
+        return self
+
+    def place(self, store_dir: Path, port: int | None = None) -> None:
+        """Gives it a folder and ports, without starting it."""
         self.store_dir = Path(store_dir)
         self.store_dir.mkdir(parents=True, exist_ok=True)
         self.port = port or free_port()
         self.monitor_port = free_port()
-        self._launch()
-        return self
 
     def restart(self) -> None:
         """Starts again on the same ports and store; stops it first when it runs."""
@@ -89,13 +95,15 @@ class NatsServer:
             self._process.wait()
         self._process = None
 
-    def begin(self) -> None:
-        """Starts on the same ports and store, and returns at once."""
+    def begin(self, configuration: str = "") -> None:
+        """Starts on the same ports and store, and returns at once. `configuration` replaces its usual one."""
         config = self.store_dir / "nats.conf"
         config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\n'
+            configuration
+            or f'listen: "127.0.0.1:{self.port}"\n'
             f'http: "127.0.0.1:{self.monitor_port}"\n'
             f'jetstream {{ store_dir: "{self.store_dir}", sync_interval: always }}\n'
+            f"{self._further}"
         )
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -104,6 +112,10 @@ class NatsServer:
 
     def _launch(self) -> None:
         self.begin()
+        self.until_healthy()
+
+    def until_healthy(self) -> None:
+        """Returns when JetStream answers."""
         assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._healthy():
@@ -122,3 +134,44 @@ class NatsServer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
+
+
+class NatsCluster:
+    """Nodes of one cluster, which ask clients for a token."""
+
+    def __init__(self, folder: Path, nodes: int = 3, token: str = "secret") -> None:
+        self.token = token
+        routes = [free_port() for _ in range(nodes)]
+        among = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
+        self.nodes = []
+        for number, route in enumerate(routes, 1):
+            node = NatsServer(
+                f"server_name: n{number}\n"
+                f'authorization {{ token: "{token}" }}\n'
+                f'cluster {{ name: touchstone, listen: "127.0.0.1:{route}", routes: [{among}] }}\n'
+            )
+            node.place(folder / f"n{number}")
+            self.nodes.append(node)
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"nats://{self.token}@127.0.0.1:{node.port}" for node in self.nodes]
+
+    @property
+    def monitor_urls(self) -> list[str]:
+        return [node.monitor_url for node in self.nodes]
+
+    def begin(self) -> None:
+        """Starts all nodes and returns at once."""
+        for node in self.nodes:
+            node.begin()
+
+    def start(self) -> NatsCluster:
+        self.begin()
+        for node in self.nodes:
+            node.until_healthy()
+        return self
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.kill()

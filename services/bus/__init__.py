@@ -5,7 +5,7 @@ acknowledgement that follows a publish never loses work; every consumer tolerate
 """
 
 from services.bus.calls import MOST_CALL_BYTES, CallAnswer, CallSessions, Outbox, make_call, serve_calls
-from services.bus.connection import Settings, connect, open_bus
+from services.bus.connection import Settings, connect, open_bus, watch_nats
 from services.bus.contract import (
     ADVISORIES,
     AUDIT,
@@ -77,6 +77,7 @@ from services.bus.room import Level, Room
 from services.bus.setting_aside import Found, SettingAside, count_set_aside, is_at_fault, list_set_aside
 from services.bus.snapshots import Head, restore_stream, save_stream
 from services.bus.splits import OpenSplit, Split, read_split, serve_splits
+from services.bus.streams import keep_replicated
 
 __all__ = [
     "ADVISORIES",
@@ -160,6 +161,7 @@ __all__ = [
     "job_logs",
     "job_results_subjects",
     "job_work_subjects",
+    "keep_replicated",
     "kept_subject",
     "kept_table",
     "kv_subject",
@@ -181,5 +183,6 @@ __all__ = [
     "serve_splits",
     "stream_configs",
     "unit_token",
+    "watch_nats",
     "work_subject",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +20,23 @@ from nats.aio.msg import Msg
 
 from services import environment
 from services.bus.operations import Bus
-from services.errors import UnavailableError
+from services.errors import InvalidRequestError, UnavailableError
 
 log = logging.getLogger(__name__)
 
 _AFTER_RECONNECT_S = 1.0
 _LEAST_RESULTS_BYTES = 2**20
+_UNHEARD_MS = 10_000
+_ANSWER_S = 3.0
+_LOOK_S, _LOST_LOOK_S = 2.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to reach NATS. RESULTS holds at most `results_max_bytes`, which must be below the disk's size."""
+    """How to reach NATS: `url` and `monitor_url` have the URLs of one node or of several, separated by commas.
+
+    RESULTS holds at most `results_max_bytes`, which must be below the disk's size. New streams have `replicas` copies.
+    """
 
     url: str
     monitor_url: str
@@ -40,18 +48,33 @@ class Settings:
         """Raises InvalidRequestError naming the invalid variable."""
         usual = _launched() or "nats://127.0.0.1:4222"
         least, most = _LEAST_RESULTS_BYTES, environment.MOST_BYTES
-        return cls(
+        made = cls(
             url=environment.url("TOUCHSTONE_NATS_URL", usual, ("nats", "tls", "ws", "wss")),
             monitor_url=environment.url("TOUCHSTONE_NATS_MONITOR_URL", "", ("http", "https")),
             results_max_bytes=environment.whole("TOUCHSTONE_RESULTS_MAX_BYTES", 2 * 1024**3, least, most),
             replicas=environment.whole("TOUCHSTONE_NATS_REPLICAS", 1, 1, 5),
         )
+        _credentials(made.url)
+        return made
 
     @property
     def secrets(self) -> list[str]:
-        """The part of the URL that must not appear in logs: a token, or a user and a password."""
-        user, at, _ = urlsplit(self.url).netloc.rpartition("@")
-        return user.split(":") if at else []
+        """The part of the URLs that must not appear in logs: a token, or a user and a password."""
+        return list(_credentials(self.url).values())
+
+
+def _credentials(urls: str) -> dict[str, str]:
+    """Options of nats-py with what stands before the @ of the URLs: given this way, they also reach the nodes that the
+    cluster names, and those whose URL has none. Raises InvalidRequestError if the URLs differ."""
+    found = {user for url in urls.split(",") if (user := urlsplit(url.strip()).netloc.rpartition("@")[0])}
+    if len(found) > 1:
+        raise InvalidRequestError(
+            "TOUCHSTONE_NATS_URL must have the same token, or the same user and password, in each of its URLs."
+        )
+    for one in found:
+        user, colon, password = one.partition(":")
+        return {"user": user, "password": password} if colon else {"token": user}
+    return {}
 
 
 def _launched() -> str:
@@ -90,6 +113,14 @@ class _Client(Client):
                 raise
             raise nats.errors.TimeoutError from error
 
+    async def _process_connect_init(self) -> None:
+        """As in nats-py, but the kernel gives up a connection on which sent bytes are not acknowledged. Where a host is
+        cut off, nats-py would first wait until they have left this machine, for a quarter of an hour."""
+        writer = getattr(self._transport, "_io_writer", None)  # None over WebSocket.
+        if writer is not None and (sock := writer.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNHEARD_MS)
+        await super()._process_connect_init()
+
     async def _process_headers(self, headers: Any) -> dict[str, str] | None:
         """As in nats-py, but unreadable headers are ignored. An error here would end the connection, and each later one
         that receives the same stored message."""
@@ -113,7 +144,8 @@ class _Client(Client):
 
 
 async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
-    """Connects and stays connected; raises UnavailableError when NATS does not answer in `timeout_s`."""
+    """Connects to a node of NATS and stays connected, also by way of other nodes of its cluster. `url` may have several
+    URLs, separated by commas. Raises UnavailableError when no node answers in `timeout_s`."""
 
     async def on_error(error: Exception) -> None:
         # Permission denials look like timeouts to the caller; their real text comes only here.
@@ -135,13 +167,15 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
         client.hurry()
 
     options: dict[str, Any] = {
+        **_credentials(url),
         "name": name,
         "allow_reconnect": True,
         "max_reconnect_attempts": -1,
         "reconnect_time_wait": 0.25,
         "connect_timeout": 2,
-        "ping_interval": 10,
-        "max_outstanding_pings": 3,
+        # A node whose host is cut off is noticed only this way: after 10 to 15 s.
+        "ping_interval": 5,
+        "max_outstanding_pings": 2,
         "pending_size": 64 * 1024 * 1024,
         "error_cb": on_error,
         "disconnected_cb": on_disconnect,
@@ -154,10 +188,11 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
         try:
             # Otherwise, a client that may reconnect for ever also tries its first connection for ever.
             async with asyncio.timeout_at(deadline):
-                await client.connect(url, **options)
+                await client.connect([one.strip() for one in url.split(",")], **options)
         except (OSError, nats.errors.Error, TimeoutError) as error:
             if asyncio.get_running_loop().time() >= deadline:
-                place = urlsplit(url).netloc.rpartition("@")[2]  # Without the token that may stand before it.
+                # Without the token that may stand before each.
+                place = ", ".join(urlsplit(one.strip()).netloc.rpartition("@")[2] for one in url.split(","))
                 raise UnavailableError(
                     f"NATS does not answer at {place}, or refuses the token. Start it, for example with `make run`, "
                     "or set TOUCHSTONE_NATS_URL."
@@ -169,24 +204,64 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
 
 
 async def open_bus(settings: Settings, name: str) -> Bus:
-    """Connects, checks that the server syncs every write, and creates what is missing. What services start with."""
+    """Connects, checks that the nodes sync every write, and creates what is missing. What services start with."""
     bus = await connect(settings.url, name)
     if settings.monitor_url:
-        await _require_sync(settings.monitor_url)
+        await require_sync(settings.monitor_url)
     else:
         log.warning("TOUCHSTONE_NATS_MONITOR_URL is not set: cannot check that NATS syncs every write")
     await bus.ensure(settings.results_max_bytes, settings.replicas)
     return bus
 
 
-async def _require_sync(monitor_url: str) -> None:
+async def watch_nats(bus: Bus, tell: Callable[[bool], Awaitable[None]]) -> None:
+    """Tells whether NATS can be used, at first and at each change, until cancelled."""
+    told: bool | None = None
+    while True:
+        well = await bus.answers(_ANSWER_S)
+        if not well and told and bus.connected:
+            # A busy server may miss one.
+            well = await bus.answers(_ANSWER_S)
+        if well != told:
+            if told is not None:
+                log.log(logging.INFO if well else logging.WARNING, "NATS %s", "answers again" if well else "is lost")
+            await tell(well)
+            told = well
+        await asyncio.sleep(_LOOK_S if well else _LOST_LOOK_S)
+
+
+async def require_sync(monitor_url: str, *, all_nodes: bool = False) -> None:
+    """Raises UnavailableError if a node does not sync every write, or does not say so. With several nodes, one that
+    does not answer is only logged, unless `all_nodes`: it may never come back, and services must start without it.
+    """
+    urls = [one.strip() for one in monitor_url.split(",")]
     async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
-        try:
-            answer = (await client.get(f"{monitor_url}/varz")).json()
-        except (httpx.HTTPError, ValueError) as error:
-            raise UnavailableError(f"NATS does not answer at its monitoring address {monitor_url}.") from error
-    if not answer.get("jetstream", {}).get("config", {}).get("sync_always"):
-        raise UnavailableError(
-            "NATS does not sync every write: a power loss would lose acknowledged results. "
-            "Set `sync_interval: always` in the jetstream block of its configuration."
+        told = await asyncio.gather(*(_told(client, url) for url in urls))
+    silent = [url for url, answer in zip(urls, told, strict=True) if answer is None]
+    if silent and (all_nodes or len(silent) == len(urls)):
+        raise UnavailableError(f"NATS does not answer at its monitoring address {', '.join(silent)}.")
+    for url in silent:
+        log.warning("NATS does not answer at %s: cannot check that this node syncs every write", url)
+    answers = [(url, answer.get("jetstream", {})) for url, answer in zip(urls, told, strict=True) if answer is not None]
+    for url, answer in answers:
+        if not answer.get("config", {}).get("sync_always"):
+            raise UnavailableError(
+                f"NATS at {url} does not sync every write: a power loss would lose acknowledged results. "
+                "Set `sync_interval: always` in the jetstream block of its configuration."
+            )
+    nodes = max(answer.get("meta", {}).get("cluster_size", 1) for _, answer in answers)
+    if nodes > len(urls):
+        log.warning(
+            "TOUCHSTONE_NATS_MONITOR_URL names %d of NATS's %d nodes: cannot check that the others sync every write",
+            len(urls),
+            nodes,
         )
+
+
+async def _told(client: httpx.AsyncClient, url: str) -> dict[str, Any] | None:
+    """What a node says of itself; None if it does not answer."""
+    try:
+        answer: dict[str, Any] = (await client.get(f"{url}/varz")).json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    return answer

@@ -66,6 +66,13 @@ ERR_STREAM_LIMIT = 10077
 ERR_STREAM_UNSUPPORTED = 10194
 # The server has no disk left that it may use.
 ERR_NO_STORAGE = 10023
+# There is a stream of this name, with other settings.
+ERR_STREAM_EXISTS = 10058
+# Several copies of a stream were asked of a server that is not part of a cluster.
+ERR_NOT_CLUSTERED = 10074
+# The cluster lacks nodes or a leader at this moment: incomplete, no peers, not active, not assigned, not available, not
+# the leader, stream offline.
+ERR_CLUSTER_NOT_READY = (10004, 10005, 10006, 10007, 10008, 10009, 10118)
 
 
 def batches_endpoint(endpoint: str) -> str:

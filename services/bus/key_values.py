@@ -65,13 +65,9 @@ class KeyValues:
         return None if is_marker(msg.headers) else msg
 
     async def _last(self, stream: str, subject: str) -> api.RawStreamMsg:
-        try:
-            return await self.js.get_last_msg(stream, subject, direct=True)
-        except nats.js.errors.NotFoundError:
-            raise
-        except (nats.errors.NoRespondersError, nats.js.errors.APIError):
-            # nats-py mistakes a header `Status` of a stored message for the server's own. This answer is JSON.
-            return await self.js.get_last_msg(stream, subject)
+        """The newest message of subjects, from the stream's leader. A direct get may be answered by another node
+        of a cluster, which may not have it yet; and nats-py mistakes a stored header `Status` for the server's own."""
+        return await self.js.get_last_msg(stream, subject)
 
     async def kv_put(self, bucket: str, key: str, value: bytes, *, ttl_s: int | None = None) -> int:
         ack = await self.js.publish(kv_subject(bucket, key), value, headers=dict(REPLACE), msg_ttl=ttl_s)
@@ -126,7 +122,7 @@ class KeyValues:
                 yield msg.subject.removeprefix(prefix), msg
 
     async def newest(self, stream: str, pattern: str, *, headers_only: bool = False) -> AsyncIterator[Msg]:
-        """The newest message of every subject that matches."""
+        """The newest message of every subject that matches, with everything that was stored before the call."""
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT,
             ack_policy=api.AckPolicy.NONE,
@@ -135,14 +131,20 @@ class KeyValues:
             mem_storage=True,
             headers_only=headers_only,
         )
-        async for msg in self.pulled(stream, config):
+        async for msg in self.pulled(stream, config, fresh=pattern):
             yield msg
 
-    async def pulled(self, stream: str, config: api.ConsumerConfig, most: int = sys.maxsize) -> AsyncIterator[Msg]:
+    async def pulled(
+        self, stream: str, config: api.ConsumerConfig, most: int = sys.maxsize, *, until: int = 0, fresh: str = ""
+    ) -> AsyncIterator[Msg]:
         """Up to this many messages that a new consumer finds in its stream.
 
+        The consumer may be on a node of a cluster that does not have the last messages yet. So it also waits for a
+        message at position `until` or later, and, with `fresh`, for the last one of these subjects. In the latter case
+        each subject comes once.
+
         Pull requests are written here, not by nats-py's `fetch`, which mistakes a header `Status` of a stored message
-        for the server's own.
+        for the server's own. Raises nats.errors.TimeoutError when messages do not come.
         """
         messages: asyncio.Queue[Msg] = asyncio.Queue()
         inbox = self.client.new_inbox()
@@ -151,27 +153,50 @@ class KeyValues:
         )
         try:
             made = await self.js.add_consumer(stream, config)
-            left, silent, received = min(most, made.num_pending or 0), 0, 0
-            while left > 0:
-                request = {"batch": min(left, _FETCH), "expires": int(_FETCH_S * 1e9)}
-                await self.client.publish(pull_subject(stream, made.name), json.dumps(request).encode(), reply=inbox)
-                came = 0
-                while came < request["batch"] and left > 0 and (msg := await _stored(messages)) is not None:
-                    came, received = came + 1, received + 1
-                    if msg.metadata.sequence.consumer != received:
-                        raise nats.errors.TimeoutError
-                    left = min(left - 1, msg.metadata.num_pending)
+            if fresh and made.cluster is not None:
+                late = await self._last_position(stream, fresh)
+                newest: dict[str, Msg] = {}
+                async for msg in self._from(stream, made, messages, inbox, most, late):
+                    newest[msg.subject] = msg
+                for msg in newest.values():
                     yield msg
-                if not came:
-                    # What was counted may have been replaced, deleted or have expired since.
-                    info = await self.js.consumer_info(stream, made.name)
-                    left, silent = min(left, info.num_pending or 0), silent + 1
-                    # A message that was sent and did not arrive counts as read, and never comes again.
-                    lost = info.delivered is not None and info.delivered.consumer_seq > received
-                    if lost or (left and silent >= _MOST_SILENT):
-                        raise nats.errors.TimeoutError
+            else:
+                async for msg in self._from(stream, made, messages, inbox, most, until):
+                    yield msg
         finally:
             await subscription.unsubscribe()
+
+    async def _last_position(self, stream: str, subjects: str) -> int:
+        """Of the last message of these subjects, by the stream's leader; 0 if there is none."""
+        try:
+            return (await self._last(stream, subjects)).seq or 0
+        except nats.js.errors.NotFoundError:
+            return 0
+
+    async def _from(
+        self, stream: str, made: api.ConsumerInfo, messages: asyncio.Queue[Msg], inbox: str, most: int, until: int
+    ) -> AsyncIterator[Msg]:
+        left, silent, received, position = min(most, made.num_pending or 0), 0, 0, 0
+        while left > 0 or position < until:
+            request = {"batch": min(max(left, 1), _FETCH), "expires": int(_FETCH_S * 1e9)}
+            await self.client.publish(pull_subject(stream, made.name), json.dumps(request).encode(), reply=inbox)
+            came = 0
+            while came < request["batch"] and (left > 0 or position < until):
+                if (msg := await _stored(messages)) is None:
+                    break
+                came, received = came + 1, received + 1
+                if msg.metadata.sequence.consumer != received:
+                    raise nats.errors.TimeoutError
+                left, position = min(left - 1, msg.metadata.num_pending), msg.metadata.sequence.stream
+                yield msg
+            if not came:
+                # What was counted may have been replaced, deleted or have expired since.
+                info = await self.js.consumer_info(stream, made.name)
+                left, silent = min(left, info.num_pending or 0), silent + 1
+                # A message that was sent and did not arrive counts as read, and never comes again.
+                lost = info.delivered is not None and info.delivered.consumer_seq > received
+                if lost or ((left > 0 or position < until) and silent >= _MOST_SILENT):
+                    raise nats.errors.TimeoutError
 
     async def kv_watch(self, bucket: str, pattern: str, callback: Callable[[Msg], Awaitable[None]]) -> Any:
         """Core subscription to a bucket's writes. At most once: re-read with `kv_all` after a reconnect. A write also

@@ -17,10 +17,10 @@ from nats.aio.subscription import Subscription
 from nats.js import api
 
 from services import numbers
+from services.bus import streams
 from services.bus.contract import (
     AUDIT,
     ERR_STREAM_LIMIT,
-    ERR_STREAM_UNSUPPORTED,
     EVALUATORS,
     JOBS,
     LIMITS,
@@ -30,7 +30,6 @@ from services.bus.contract import (
     TOKENS,
     USAGE,
     WORK,
-    differing,
     dlq_subject,
     drain_key,
     endpoint_work_subjects,
@@ -42,13 +41,11 @@ from services.bus.contract import (
     results_subject,
     run_end_subject,
     run_text_subject,
-    stream_configs,
     usage_subject,
     work_subject,
 )
 from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.key_values import CONFLICTS, KeyValues, expecting
-from services.errors import DamagedFilesError
 from touchstone.v1 import call_pb2, evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
 
 _USE_NOTED_EVERY_S = 600
@@ -77,8 +74,6 @@ def _work_name(endpoint: str) -> str:
     return f"work-{endpoint}"
 
 
-_POSITIONS_PER_S = 100
-"""More than are ever written on average, so that a bucket created later begins at higher positions. Twelve digits."""
 _WEBHOOKS_CONSUMER = "webhooks"
 
 
@@ -86,34 +81,8 @@ class Bus(KeyValues):
     """One connection to NATS with the operations that the services share."""
 
     async def ensure(self, results_max_bytes: int, replicas: int = 1) -> None:
-        """Creates missing streams. Existing ones keep their settings, except those that would lose something. Safe from
-        several services at once."""
-        for config in stream_configs(results_max_bytes, replicas):
-            present = await self._stream(config)
-            if changes := differing(present, config):
-                await self.js.update_stream(present.evolve(**changes))
-
-    async def _stream(self, config: api.StreamConfig) -> api.StreamConfig:
-        """A stream's settings; creates it with these if it is missing."""
-        assert config.name is not None
-        try:
-            return (await self.js.stream_info(config.name)).config
-        except nats.js.errors.ServerError as error:
-            if error.err_code != ERR_STREAM_UNSUPPORTED:
-                raise
-            raise DamagedFilesError(
-                f"The stream {config.name} is damaged, and NATS cannot open it: {error.description}. Stop Touchstone, "
-                "then run `touchstone restore BACKUP` with a backup, or `touchstone repair` without one. Both keep the "
-                "damaged files."
-            ) from error
-        except nats.js.errors.NotFoundError:
-            if config.name == f"KV_{JOBS}":
-                # Ids of events come from positions of this bucket, and must grow even when it was lost.
-                config.first_seq = int(time.time() * _POSITIONS_PER_S)
-            with suppress(nats.js.errors.BadRequestError):
-                return (await self.js.add_stream(config)).config
-        # Another service made it a moment ago with the same settings.
-        return (await self.js.stream_info(config.name)).config
+        """Creates missing streams: see `services.bus.streams.ensure`."""
+        await streams.ensure(self.js, results_max_bytes, replicas)
 
     async def close(self) -> None:
         # NATS may already be gone; then there is no connection to close.
@@ -330,6 +299,17 @@ class Bus(KeyValues):
 
     async def announce(self, evaluator: evaluator_pb2.Evaluator) -> None:
         await self.kv_put(EVALUATORS, evaluator.evaluator, evaluator.SerializeToString())
+
+    async def answers(self, timeout_s: float) -> bool:
+        """Whether NATS and the leader of a stream answer now: a node that has lost the others is connected, and of no
+        use."""
+        if not self.connected:
+            return False
+        try:
+            answer = await self.client.request(info_subject(JOBS), timeout=timeout_s)
+            return "error" not in json.loads(answer.data)
+        except (nats.errors.Error, ValueError):
+            return False
 
     async def server_time(self) -> float:
         """Seconds since 1970 by the server's clock: the one that all evaluators share."""

@@ -244,18 +244,24 @@ class Room:
         return None
 
     async def _trouble_of_nats(self, client: httpx.AsyncClient) -> str:
-        """Why NATS cannot store anything, for users; empty if it can or does not say."""
-        if not self._monitor_url:
-            return ""
-        try:
-            answer = await client.get(f"{self._monitor_url}/healthz")
-        except httpx.HTTPError:
-            return ""
-        if answer.status_code == 200 or not cannot_write(answer.text):
-            return ""
-        if is_no_space(answer.text):
-            return (
-                "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space; Touchstone "
-                "then continues."
-            )
-        return "NATS cannot write to its disk. Running jobs pause. See its log; a restart of NATS may help."
+        """Why NATS cannot store anything, for users; empty if it can or does not say. A cluster can while most of its
+        nodes can."""
+        urls = [one.strip() for one in self._monitor_url.split(",") if one.strip()]
+        found = [one for one in await asyncio.gather(*(_trouble(client, url) for url in urls)) if one]
+        return found[0] if found and 2 * len(found) >= len(urls) else ""
+
+
+async def _trouble(client: httpx.AsyncClient, url: str) -> str:
+    """Why a node of NATS cannot store anything, for users."""
+    try:
+        answer = await client.get(f"{url}/healthz")
+    except httpx.HTTPError:
+        return ""
+    if answer.status_code == 200 or not cannot_write(answer.text):
+        return ""
+    if is_no_space(answer.text):
+        return (
+            "The disk is full: NATS cannot store anything. Running jobs pause. Free disk space; Touchstone "
+            "then continues."
+        )
+    return "NATS cannot write to its disk. Running jobs pause. See its log; a restart of NATS may help."

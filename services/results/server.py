@@ -178,6 +178,7 @@ async def _serve(
                 usage.run(),
                 _kept_feed(connection, database, aside).run(),
                 resealing.reseal_lost(connection, database, items, events),
+                bus.keep_replicated(connection.js, settings.bus.replicas),
                 purging,
                 bounding,
                 tidying,

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _HEARTBEAT_S = 1.0
 _LOOK_S = 0.1
+_LATE_S = 10.0
 
 
 class WorkStream:
@@ -84,7 +85,7 @@ class WorkStream:
             mem_storage=True,
         )
         told: list[Told] = []
-        async for msg in self._bus.pulled(bus.RESULTS, config):
+        async for msg in self._bus.pulled(bus.RESULTS, config, until=last):
             # The replay of RESULTS sets aside what cannot be read.
             with suppress(ValueError):
                 sequence = msg.metadata.sequence.stream
@@ -131,11 +132,15 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
         try:
             info = await connection.js.add_consumer(bus.RESULTS, config)
             backlog = info.num_pending or 0
+            last = await _last(connection) if info.cluster is not None else 0
+            late = asyncio.get_running_loop().time() + _LATE_S
             expected = 1
             while True:
                 heed_cancel()
-                if expected > backlog:
+                if expected > backlog and position >= last:
                     caught_up()
+                elif expected > backlog and asyncio.get_running_loop().time() > late:
+                    raise _SkippedError  # The last message may have been purged since.
                 msg = await _next(connection, messages, reconnects)
                 if not msg.reply:
                     # A heartbeat says how far the server has delivered.
@@ -152,6 +157,12 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
             await asyncio.sleep(0.2)
         finally:
             await _unsubscribe(subscription)
+
+
+async def _last(connection: bus.Bus) -> int:
+    """The position of the last message. The node of a cluster that has the consumer counts only what it has by now."""
+    state = (await connection.js.stream_info(bus.RESULTS)).state
+    return state.last_seq if state.messages else 0
 
 
 async def _next(connection: bus.Bus, messages: asyncio.Queue[Msg], reconnects: int) -> Msg:
