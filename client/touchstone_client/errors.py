@@ -35,11 +35,13 @@ class RefusedError(ClientError):
 
 class InvalidError(RefusedError):
     """The request is wrong. `field` is the path of the wrong field; empty when there is none or several. `problems` are
-    the wrong fields, each with a sentence. `lines` are the first invalid lines of an uploaded file, of `lines_total`.
-    `reasons` group all of them, the most frequent first; `other_lines` have a reason that is not among them."""
+    the wrong fields, each with a sentence, the first ones of `problems_total`. `lines` are the first invalid lines of
+    an uploaded file, of `lines_total`. `reasons` group all of them, the most frequent first; `other_lines` have a
+    reason that is not among them."""
 
     field = ""
     problems: tuple[tuple[str, str], ...] = ()
+    problems_total = 0
     lines: tuple[dataset_pb2.BadLine, ...] = ()
     lines_total = 0
     reasons: tuple[dataset_pb2.BadLineReason, ...] = ()
@@ -96,7 +98,8 @@ _REFUSED: dict[grpc.StatusCode, type[RefusedError]] = {
 _LINE = re.compile(r"line (\d+)")
 """The field of a violation that is about a line of an upload."""
 _BAD_LINES = "bad_lines"
-"""The key of their number in an ErrorInfo."""
+"""The key of their number in an ErrorInfo; the next one that of wrong fields."""
+_WRONG_FIELDS = "wrong_fields"
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -124,9 +127,11 @@ def translated(error: grpc.RpcError, address: str, variable: str, settings: Sett
             refused.field = wrong[0].field if len(wrong) == 1 and not refused.lines else ""
             refused.problems = () if refused.lines else tuple((one.field, one.description) for one in wrong)
             refused.lines_total = max(refused.lines_total, len(refused.lines))
+            refused.problems_total = max(refused.problems_total, len(refused.problems))
         if isinstance(refused, InvalidError) and detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
-            told = error_details_pb2.ErrorInfo.FromString(detail.value).metadata.get(_BAD_LINES, "")
-            refused.lines_total = int(told) if told.isdecimal() else refused.lines_total
+            told = error_details_pb2.ErrorInfo.FromString(detail.value).metadata
+            refused.lines_total = max(refused.lines_total, _number(told.get(_BAD_LINES, "")))
+            refused.problems_total = max(refused.problems_total, _number(told.get(_WRONG_FIELDS, "")))
         if isinstance(refused, InvalidError) and detail.Is(dataset_pb2.BadLineReasons.DESCRIPTOR):
             grouped = dataset_pb2.BadLineReasons.FromString(detail.value)
             refused.reasons, refused.other_lines = tuple(grouped.reasons), grouped.other_lines
@@ -134,6 +139,10 @@ def translated(error: grpc.RpcError, address: str, variable: str, settings: Sett
             delay = error_details_pb2.RetryInfo.FromString(detail.value).retry_delay
             refused.retry_after_s = delay.seconds + (delay.nanos > 0)
     return refused
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
 
 
 def _bad_lines(violations: Iterable[error_details_pb2.BadRequest.FieldViolation]) -> Iterator[dataset_pb2.BadLine]:

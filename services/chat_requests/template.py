@@ -42,7 +42,9 @@ class Template:
     def parse(cls, text: str) -> Template:
         """Raises RefusedError."""
         if not text.strip():
-            raise RefusedError("Columns need a template that builds the prompt, such as {{question}}.", "template")
+            raise RefusedError(
+                "The template is empty. Write a message with names to insert, such as {{question}}.", "template"
+            )
         if len(text.encode()) > _MOST_TEMPLATE_BYTES:
             raise RefusedError(f"The template has more than {_MOST_TEMPLATE_BYTES:,} bytes. Shorten it.", "template")
         if "\0" in text:
@@ -55,13 +57,17 @@ class Template:
         if not names and any("{{" in content for _, (content, *_) in messages):
             raise RefusedError("The template has {{ without }}. Write }} after the name.", "template")
         if not names:
-            raise RefusedError("The template names no column, so every row would ask the same question.", "template")
+            raise RefusedError(
+                "The template inserts nothing, so every row would ask the same question. Name a value, such as "
+                "{{question}}.",
+                "template",
+            )
         if "" in names:
-            raise RefusedError("The template has {{}} without a column name.", "template")
+            raise RefusedError("The template has {{}} without a name.", "template")
         if longest := next((name for name in names if len(name) > _NAME_CHARACTERS), ""):
             raise RefusedError(
                 f"The template names {quoted(longest, 20)}, which has more than {_NAME_CHARACTERS} characters. "
-                "Rename the column.",
+                "Use a shorter name.",
                 "template",
             )
         return cls(messages, names)
@@ -97,7 +103,7 @@ class Template:
         if len(row.messages) > MOST_MESSAGES:
             raise WrongRowError(refusals.too_large("The row", len(row.messages), MOST_MESSAGES, "messages"))
         if blank:
-            raise WrongRowError("The messages contain no text: the template's columns are empty in this row.")
+            raise WrongRowError("The messages contain no text: all that the template inserts is empty here.")
 
 
 def _array(text: str) -> list[tuple[str, str]]:
@@ -158,5 +164,5 @@ def _value(values: Mapping[str, Any], name: str) -> Any:
         known = ", ".join(quoted(column, 20) for column in list(values)[:_COLUMNS_SHOWN])
         more = ", …" if len(values) > _COLUMNS_SHOWN else ""
         raise WrongRowError(
-            f"The row has no {quoted(name)}, which the template names. It has {known or 'no columns'}{more}."
+            f"There is no {quoted(name)}, which the template names{f', only {known}' if known else ''}{more}."
         ) from error

@@ -55,9 +55,13 @@ class _Loader(yaml.CSafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         made = super().construct_mapping(node, deep)
         if len(set(map(str, made))) != len(node.value):
-            raise WrongRowError(
-                f"A name occurs twice in the map on line {node.start_mark.line + 1:,}. Keep one of them."
-            )
+            lines: dict[str, int] = {}
+            for name, _ in node.value:
+                key, line = str(self.construct_object(name)), name.start_mark.line + 1
+                if key in lines:
+                    where = f"on line {line:,}" if line == lines[key] else f"on lines {lines[key]:,} and {line:,}"
+                    raise WrongRowError(f"The name {quoted(key)} occurs twice in one map, {where}. Keep one of them.")
+                lines[key] = line
         return made
 
 

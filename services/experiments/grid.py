@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from services.chat_requests.faults import WrongRowError
 from services.chat_requests.strict_json import dump
 from services.experiments.definition import Definition
-from services.experiments.prompts import Prompt
 from services.experiments.scenarios import Scenario
 from services.words.refusals import counted
 
@@ -23,6 +23,9 @@ DIFFER = "Make the tips differ: each is about another task or another kind of ac
 MOST_BYTES = 256 * 1024 * 1024
 """Of the messages of all rows as JSON."""
 _MOST_FAULTS = 5
+"""Reasons of one prompt that are said."""
+_MOST_NAMED = 3
+"""Scenarios that are named with a reason."""
 
 
 class Cell(NamedTuple):
@@ -76,28 +79,40 @@ def rows(definition: Definition) -> Iterator[dict[str, Any]]:
 
 
 def problems(definition: Definition) -> Iterator[tuple[str, str]]:
-    """(path, sentence) for prompts that some scenario does not fill, and for a grid that is too large. The first few
-    scenarios of each prompt are named. It fills every prompt with every scenario once: about 20 µs for each."""
+    """(path, sentence) for prompts that some scenario does not fill, and for a grid that is too large. Each reason is
+    said once, with the first scenarios that have it. It fills every prompt with every scenario once: about 20 µs for
+    each."""
     size = 0
     for place, prompt in enumerate(definition.prompts):
-        faults = 0
+        unfilled: dict[str, list[str]] = {}
         for scenario in definition.scenarios:
             try:
                 size += len(dump(prompt.messages(_values(definition, scenario))).encode()) * definition.repeats
             except WrongRowError as error:
-                faults += 1
-                if faults <= _MOST_FAULTS:
-                    yield f"prompts[{place}]", _unfilled(place, prompt, scenario, error.reason)
+                unfilled.setdefault(error.reason, []).append(scenario.scenario_id)
             if size > MOST_BYTES:
-                yield (
-                    "prompts",
-                    f"The messages of all rows have more than {MOST_BYTES:,} bytes. Use shorter prompts, or fewer "
-                    "prompts, scenarios or repeats.",
-                )
-                return
-        if faults > _MOST_FAULTS:
-            rest = counted(faults - _MOST_FAULTS, "further scenario")
-            yield f"prompts[{place}]", f"prompts[{place}], {prompt.prompt_id}, cannot be filled with {rest} either."
+                break
+        path = f"prompts[{place}]"
+        for reason, ids in islice(unfilled.items(), _MOST_FAULTS):
+            yield path, f"{path}, {prompt.prompt_id}, cannot be filled with {_named(ids)}. {reason}"
+        if rest := sum(map(len, islice(unfilled.values(), _MOST_FAULTS, None))):
+            yield path, f"{path}, {prompt.prompt_id}, cannot be filled with {counted(rest, 'further scenario')} either."
+        if size > MOST_BYTES:
+            yield (
+                "prompts",
+                f"The messages of all rows have more than {MOST_BYTES:,} bytes. Use shorter prompts, or fewer "
+                "prompts, scenarios or repeats.",
+            )
+            return
+
+
+def _named(ids: Sequence[str]) -> str:
+    """ "scenario a", "scenarios a and b", or the first ones "and 7 more"."""
+    if len(ids) == 1:
+        return f"scenario {ids[0]}"
+    shown = ids[: _MOST_NAMED if len(ids) > _MOST_NAMED else -1]
+    last = f"{len(ids) - len(shown):,} more" if len(ids) > _MOST_NAMED else ids[-1]
+    return f"scenarios {', '.join(shown)} and {last}"
 
 
 def _values(definition: Definition, scenario: Scenario) -> dict[str, Any]:
@@ -106,7 +121,3 @@ def _values(definition: Definition, scenario: Scenario) -> dict[str, Any]:
         "n_tips": definition.n_tips,
         "diversity": DIFFER if definition.diversity else "",
     }
-
-
-def _unfilled(place: int, prompt: Prompt, scenario: Scenario, reason: str) -> str:
-    return f"prompts[{place}], {prompt.prompt_id}, cannot be filled with scenario {scenario.scenario_id}. {reason}"

@@ -16,9 +16,9 @@ _SHOWN = 80
 """Characters of a path in a sentence."""
 
 
-def fault(value: Any) -> tuple[str, str] | None:
-    """The first reason why a value is not plain, as (path, sentence), or None. Values that are in several places, as
-    YAML's aliases make them, count in each; a list that holds itself is too deep."""
+def faults(value: Any) -> Iterator[tuple[str, str]]:
+    """Why a value is not plain: (path, sentence) for everything that is not. Values that are in several places, as
+    YAML's aliases make them, count in each; a list that holds itself is too deep. Ends where the whole is too large."""
     left, room = MOST_VALUES, MOST_CHARACTERS
     # Iterators, so that a long list is not held twice.
     waiting: list[Iterator[tuple[str, Any]]] = [iter([("", value)])]
@@ -26,19 +26,24 @@ def fault(value: Any) -> tuple[str, str] | None:
         for path, one in waiting[-1]:
             left -= 1
             if left < 0:
-                return "", f"The definition has more than {MOST_VALUES:,} values. Use fewer scenarios."
+                yield "", f"The definition has more than {MOST_VALUES:,} values. Use fewer scenarios."
+                return
             if isinstance(one, str):
                 room -= len(one)
-                sentence = _text(path, one, room)
+                sentence = _text(path, one)
             elif isinstance(one, dict | list):
                 sentence = _deep(path) if len(waiting) > MOST_DEPTH else ""
                 if isinstance(one, dict) and not sentence:
                     room -= sum(len(name) for name in one if isinstance(name, str))
-                    sentence = next(filter(None, (_name(path, name, room) for name in one)), "")
+                    sentence = next(filter(None, (_name(path, name) for name in one)), "")
             else:
                 sentence = _scalar(path, one)
+            if room < 0:
+                yield "", f"The definition has more than {MOST_CHARACTERS:,} characters. Shorten it."
+                return
             if sentence:
-                return path, sentence
+                yield path, sentence
+                continue
             if isinstance(one, dict):
                 waiting.append(_members(path, one))
                 break
@@ -47,7 +52,6 @@ def fault(value: Any) -> tuple[str, str] | None:
                 break
         else:
             waiting.pop()
-    return None
 
 
 def _members(path: str, value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -60,9 +64,7 @@ def _entries(path: str, value: list[Any]) -> Iterator[tuple[str, Any]]:
         yield f"{path}[{place}]", inner
 
 
-def _text(path: str, text: str, room: int) -> str:
-    if room < 0:
-        return f"The definition has more than {MOST_CHARACTERS:,} characters. Shorten it."
+def _text(path: str, text: str) -> str:
     if "\0" in text:
         return f"{_called(path)} contains the NUL character. Remove it."
     try:
@@ -72,10 +74,10 @@ def _text(path: str, text: str, room: int) -> str:
     return ""
 
 
-def _name(path: str, name: Any, room: int) -> str:
+def _name(path: str, name: Any) -> str:
     if not isinstance(name, str):
         return f"{_called(path)} has a name that is not a string. Put it in quotation marks."
-    return _text(f"A name in {_called(path)}", name, room)
+    return _text(f"A name in {_called(path)}", name)
 
 
 def _scalar(path: str, value: Any) -> str:

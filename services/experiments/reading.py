@@ -6,8 +6,10 @@ What is wrong is found at once, every problem with its field, and nothing is gue
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from services import numbers
@@ -23,13 +25,13 @@ from services.words.enums import PRIORITIES
 from services.words.fields import INT64_MAX, number_problem
 from services.words.job_options import ALL, MOST_MODEL
 from services.words.jobs import MOST_AT_ONCE
-from services.words.sampling import BY_REST_NAME
+from services.words.sampling import BY_REST_NAME, PARAMETERS
 from touchstone.v1.rubric_pb2 import Rubric
 
 RUBRIC = "tip-v1"
 """Ships with Touchstone."""
 MOST_MODELS, MOST_PROMPTS, MOST_ROWS = MOST_AT_ONCE, 100, 100_000
-MOST_REPEATS, MOST_TIPS = 10, 20
+MOST_REPEATS, MOST_TIPS, MOST_MODEL_B = 10, 20, numbers.MOST_PARAMETERS_B
 MOST_TEMPLATES = 256 * 1024
 """Bytes of all templates: they are kept with the dataset."""
 MOST_SCENARIO = 60 * 1024
@@ -43,6 +45,8 @@ ALIASES = {"experiment": "name", "n_scenarios": "scenarios"}
 _LISTS = ("models", "prompts")
 """Also short: names in one text, separated by commas."""
 _MOST_FIELD_NAME = 200
+_MOST_FAULTS = 100
+"""Values without a form in JSON that are named."""
 
 
 def read(value: Any, *, providers: Collection[str] | None = None, default_provider: str = "") -> Definition:
@@ -52,8 +56,8 @@ def read(value: Any, *, providers: Collection[str] | None = None, default_provid
 
     It fills every prompt with every scenario, so that no row fails later: up to seconds for the largest definitions.
     """
-    if wrong := plain_values.fault(value):
-        raise DefinitionError([wrong])
+    if wrong := [*islice(plain_values.faults(value), _MOST_FAULTS)]:
+        raise DefinitionError(wrong)
     if not isinstance(value, dict):
         raise DefinitionError([("", "The definition must be an object with name, models, prompts and scenarios.")])
     return _Reader(value, providers, default_provider).read()
@@ -70,13 +74,15 @@ class _Reader(Fields):
         super().__init__(value)
         self._providers = providers
         self._default_provider = default_provider
+        self._model_paths: dict[Model, str] = {}
         self.only("", value, NAMES, ALIASES)
-        self._rename()
+        self._check_aliases()
+        self._split_lists()
         self._choose_provider()
 
     def read(self) -> Definition:
         definition = Definition(
-            name=self.name("name"),
+            name=self.name("experiment" if "name" not in self.value and "experiment" in self.value else "name"),
             models=self._models(),
             prompts=self._prompts(),
             scenarios=self._scenarios(),
@@ -85,27 +91,22 @@ class _Reader(Fields):
             n_tips=int(self.number("n_tips", N_TIPS, 1, MOST_TIPS, whole=True)),
             diversity=self.switch("diversity"),
             sampling=self._sampling(),
-            max_model_b=float(self.number("max_model_b", MAX_MODEL_B, 0, numbers.MOST_PARAMETERS_B)),
+            max_model_b=float(self.number("max_model_b", MAX_MODEL_B, 0, MOST_MODEL_B)),
             budget_usd=self._budget(),
             priority=self._priority(),
         )
         self._check_keep_alive()
-        if not self.problems:
-            self._check_whole(definition)
+        self._check_whole(definition)
         if self.problems:
             raise DefinitionError(self.problems)
         return definition
 
-    def _rename(self) -> None:
-        """Short forms become the fields that they are short for."""
+    def _check_aliases(self) -> None:
         for alias, name in ALIASES.items():
-            if alias not in self.value:
-                continue
-            if name in self.value:
+            if alias in self.value and name in self.value:
                 self.say(alias, f"Give {name} or {alias}, not both.")
-                continue
-            value = self.value.pop(alias)
-            self.value[name] = {"set": TIPS, "count": value} if alias == "n_scenarios" else value
+
+    def _split_lists(self) -> None:
         for name in _LISTS:
             if isinstance(value := self.value.get(name), str):
                 self.value[name] = [one.strip() for one in value.split(",") if one.strip()]
@@ -198,6 +199,7 @@ class _Reader(Fields):
             if model in found:
                 self.say(path, f"{path} is the same model as {found[model]}. Leave one out.")
             found.setdefault(model, path)
+        self._model_paths = found
         return tuple(found)
 
     def _model(self, path: str, value: Any) -> Model | None:
@@ -275,7 +277,9 @@ class _Reader(Fields):
     # -- scenarios -------------------------------------------------------------------------------------------------
 
     def _scenarios(self) -> tuple[Scenario, ...]:
-        value = self.value.get("scenarios", {"set": TIPS})
+        if "scenarios" not in self.value:
+            return self._first(self.value.get("n_scenarios"), "n_scenarios")
+        value = self.value["scenarios"]
         if isinstance(value, dict):
             return self._of_set(value)
         means = f'{{"set": "{TIPS}", "count": 20}}, or a list of objects'
@@ -295,10 +299,15 @@ class _Reader(Fields):
         if value.get("set") not in SETS:
             self.say("scenarios.set", refusals.not_valid(value.get("set"), "scenarios.set", SETS))
             return ()
+        return self._first(value.get("count"), "scenarios.count")
+
+    def _first(self, count: Any, path: str) -> tuple[Scenario, ...]:
+        """The first scenarios of the set, or all without a count."""
         every = scenarios.tips()
-        count = len(every) if value.get("count") is None else value["count"]
-        if problem := number_problem(count, "scenarios.count", 1, len(every), whole=True):
-            self.say("scenarios.count", problem)
+        if count is None:
+            return every
+        if problem := number_problem(count, path, 1, len(every), whole=True):
+            self.say(path, problem)
             return ()
         return every[:count]
 
@@ -323,22 +332,30 @@ class _Reader(Fields):
     # -- several fields --------------------------------------------------------------------------------------------
 
     def _check_whole(self, definition: Definition) -> None:
-        """What single fields do not show."""
-        if definition.rows > MOST_ROWS:
+        """What single fields do not show, as far as those that it depends on are right."""
+        grid_is_right = self._are_right("prompts", "scenarios", "repeats")
+        if grid_is_right and definition.rows > MOST_ROWS:
             self.say(
                 "scenarios",
                 f"The experiment has {definition.rows:,} rows, which is prompts × scenarios × repeats; at most "
                 f"{MOST_ROWS:,} are allowed.",
             )
             return
-        if definition.budget_usd is not None and "num_predict" not in definition.sampling:
+        limits = ("num_predict", *PARAMETERS["max_tokens"].aliases)
+        if definition.budget_usd is not None and "num_predict" not in definition.sampling and self._are_right(*limits):
             self.say("budget_usd", "budget_usd needs num_predict, which limits what an answer may cost.")
         last_seed = definition.sampling.get("seed", 0) + definition.repeats - 1
-        if last_seed > INT64_MAX:
+        if last_seed > INT64_MAX and self._are_right("repeats"):
             self.say("seed", f"seed must be at most {INT64_MAX - definition.repeats + 1:,}: each repeat adds 1.")
-        for model, sentence in too_large(definition):
-            self.say(f"models[{definition.models.index(model)}]", sentence)
-        self.problems += grid.problems(definition)
+        for model, sentence in too_large(definition) if self._are_right("max_model_b") else ():
+            self.say(self._model_paths[model], sentence)
+        if grid_is_right and self._are_right("n_tips", "diversity"):
+            self.problems += grid.problems(definition)
+
+    def _are_right(self, *names: str) -> bool:
+        """Whether no problem of these fields was found so far."""
+        wrong = {re.split(r"[.\[]", path, maxsplit=1)[0] for path, _ in self.problems}
+        return not wrong & {*names, *(alias for alias, name in ALIASES.items() if name in names)}
 
 
 def _is_model(name: str) -> bool:

@@ -28,6 +28,7 @@ _CODES: dict[type[errors.TouchstoneError], grpc.StatusCode] = {
 _NO_ROOM = "no_room"
 _NO_RETRY = ("grpc-retry-pushback-ms", "-1")
 _BAD_LINES = "bad_lines"
+_WRONG_FIELDS = "wrong_fields"
 _MOST_VIOLATIONS = 100
 _MOST_VIOLATIONS_BYTES = 4500
 """Of the lines or fields and their reasons. Details are a header, in base64, of which many clients accept 8 KB in
@@ -51,6 +52,9 @@ def to_status(error: errors.TouchstoneError) -> Any:
     elif isinstance(error, errors.InvalidRequestError):
         fields = error.problems if isinstance(error, errors.InvalidFieldsError) else [(error.field, error.message)]
         details.append(_violations(fields, _MOST_VIOLATIONS_BYTES))
+        if len(details[-1].field_violations) < len(fields):
+            total = {_WRONG_FIELDS: str(len(fields))}
+            details.append(error_details_pb2.ErrorInfo(reason=_WRONG_FIELDS, metadata=total))
     elif isinstance(error, errors.LimitReachedError | errors.UnavailableError):
         details.append(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=error.retry_after_s)))
         if isinstance(error, errors.NoRoomError):

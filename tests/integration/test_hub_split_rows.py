@@ -83,7 +83,7 @@ async def test_a_split_that_cannot_be_used_says_why(nats: NatsServer, mirror: Pa
     async with asking(nats, mirror) as connection:
         with pytest.raises(BadLinesError, match=f"{ROWS:,} lines are wrong in lamps"):
             await taken(connection, "{{quesstion}}")
-        with pytest.raises(InvalidRequestError, match="names no column"):
+        with pytest.raises(InvalidRequestError, match="inserts nothing"):
             await taken(connection, "What?")
         with pytest.raises(NotFoundError, match="no default with a split train"):
             await taken(connection, TEMPLATE, split="train")

@@ -106,6 +106,8 @@ def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = ()) -> 
     elif unknown:
         # The verb's own parser reports it like other wrong arguments, with the verb's exit code.
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    # Sentences name an argument as it was given.
+    options.given = given
     try:
         code: int = options.do(options)
         sys.stdout.flush()

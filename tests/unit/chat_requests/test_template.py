@@ -64,7 +64,7 @@ def test_a_name_that_finds_nothing_is_refused_by_its_line(path: str) -> None:
     fine = {"q": "x", "o": {"A": "so", "list": ["one"]}}
     made = upload(jsonl(fine), template=f"{{{{{path}}}}}")
 
-    assert made.reasons[1] == f'The row has no "{path}", which the template names. It has "q", "o".'
+    assert made.reasons[1] == f'There is no "{path}", which the template names, only "q", "o".'
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
@@ -107,7 +107,8 @@ def test_nothing_else_in_a_template_is_interpreted(template: str) -> None:
 @pytest.mark.parametrize(
     ("template", "reason"),
     [
-        ("no column", "names no column"),
+        ("no column", "inserts nothing"),
+        (" ", "The template is empty. Write a message"),
         ("{{question", "has {{ without }}"),
         ("{{q}} {{}}", "{{}}"),
         ("\0{{q}}", "NUL"),

@@ -26,7 +26,8 @@ def test_scalars_are_those_of_json(text: str, value: Any) -> None:
     ("data", "said"),
     [
         (b"a: &x [1]\nb: *x", 'Line 2 has a YAML alias, "x". Write out its value.'),
-        (b"a: 1\na: 2", "A name occurs twice in the map on line 1. Keep one of them."),
+        (b"a: 1\na: 2", 'The name "a" occurs twice in one map, on lines 1 and 2. Keep one of them.'),
+        (b"a: {b: 1, 1: 2, '1': 3}", 'The name "1" occurs twice in one map, on line 1. Keep one of them.'),
         (b"a: [1", "The file is not valid YAML on line "),
         (b"a: .inf", "The value "),
         (b"a: !!python/object:os.system x", "The file is not valid YAML on line 1: "),

@@ -78,11 +78,26 @@ def test_a_row_that_cannot_be_filled_is_a_problem_of_its_prompt() -> None:
     with pytest.raises(DefinitionError) as caught:
         reading.read(small(scenarios=[{"who": "Ada"}, *({"whom": "Bo"} for _ in range(9))]))
 
-    paths, sentences = zip(*caught.value.problems, strict=True)
-    assert set(paths) == {"prompts[0]"}
+    ((path, sentence),) = caught.value.problems
+    assert path == "prompts[0]"
+    assert sentence.startswith(
+        'prompts[0], plain, cannot be filled with scenarios s-0002, s-0003, s-0004 and 6 more. There is no "who"'
+    )
+
+
+def test_each_reason_why_rows_cannot_be_filled_is_said_once() -> None:
+    rows = [{"who": " "}, {"who": "Ada"}, {"a": 1}, {"b": 1}, {"b": 2}, {"c": 1}, {"d": 1}, {"e": 1}, {"f": 1}]
+    with pytest.raises(DefinitionError) as caught:
+        reading.read(small(prompts=[{"id": "own", "template": "{{who}}"}], scenarios=rows))
+
+    sentences = [sentence for _, sentence in caught.value.problems]
+    assert sentences[0] == (
+        "prompts[0], own, cannot be filled with scenario s-0001. The messages contain no text: all that the template "
+        "inserts is empty here."
+    )
+    assert sentences[2].startswith("prompts[0], own, cannot be filled with scenarios s-0004 and s-0005. There is no")
+    assert sentences[-1] == "prompts[0], own, cannot be filled with 2 further scenarios either."
     assert len(sentences) == 6
-    assert sentences[0].startswith('prompts[0], plain, cannot be filled with scenario s-0002. The row has no "who"')
-    assert sentences[-1] == "prompts[0], plain, cannot be filled with 4 further scenarios either."
 
 
 def test_a_grid_that_is_too_large_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

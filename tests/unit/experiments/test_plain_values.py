@@ -28,7 +28,7 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_values_of_json_are_plain(value: Any) -> None:
-    assert plain_values.fault(value) is None
+    assert not [*plain_values.faults(value)]
     assert json.loads(json.dumps(value)) == value
 
 
@@ -59,15 +59,20 @@ def nested(depth: int) -> Any:
     ],
 )
 def test_what_no_json_holds_is_refused_with_its_path(value: Any, path: str, says: str) -> None:
-    wrong = plain_values.fault(value)
+    wrong = next(plain_values.faults(value), None)
     assert wrong is not None
     assert wrong[0] == path
     assert wrong[1].startswith(says)
 
 
+def test_everything_that_is_not_plain_is_named() -> None:
+    value = {"a": [float("inf"), "\0", {"b": date(2026, 1, 1)}], "c": 10**400, "d": 1, "e": nested(40)}
+    assert [path for path, _ in plain_values.faults(value)] == ["a[0]", "a[1]", "a[2].b", "c", "e" + "[0]" * 31]
+
+
 def test_values_nest_up_to_a_depth() -> None:
-    assert plain_values.fault(nested(32)) is None
-    wrong = plain_values.fault(nested(33))
+    assert not [*plain_values.faults(nested(32))]
+    wrong = next(plain_values.faults(nested(33)), None)
     assert wrong is not None
     assert wrong[1].endswith("nests more than 32 lists and objects. Make it flatter.")
 
@@ -75,7 +80,7 @@ def test_values_nest_up_to_a_depth() -> None:
 def test_a_list_within_itself_is_too_deep() -> None:
     value: list[Any] = []
     value.append(value)
-    assert plain_values.fault(value) is not None
+    assert next(plain_values.faults(value), None)
 
 
 def test_lists_that_are_repeated_without_end_are_refused_soon() -> None:
@@ -83,14 +88,14 @@ def test_lists_that_are_repeated_without_end_are_refused_soon() -> None:
     value: Any = ["ha"] * 10
     for _ in range(20):
         value = [value] * 10
-    assert plain_values.fault({"scenarios": value}) is not None
+    assert next(plain_values.faults({"scenarios": value}), None)
 
 
 def test_long_names_do_not_make_long_paths() -> None:
     value: Any = "\0"
     for _ in range(20):
         value = {"x" * 10_000: value}
-    wrong = plain_values.fault(value)
+    wrong = next(plain_values.faults(value), None)
     assert wrong is not None
     assert len(wrong[0]) < 2_000
     assert len(wrong[1]) < 200

@@ -126,7 +126,7 @@ def test_null_is_as_good_as_absent() -> None:
             "prompts[1]: another prompt has the id a. Give each its own.",
         ),
         ({"prompts": [{"id": "a", "template": 5}]}, "prompts[0]", "prompts[0].template must be a string."),
-        ({"prompts": [{"id": "a", "template": "Hi"}]}, "prompts[0].template", "prompts[0], a: The template names no"),
+        ({"prompts": [{"id": "a", "template": "Hi"}]}, "prompts[0].template", "prompts[0], a: The template inserts"),
         (
             {"prompts": [{"id": str(n), "template": "{{who}}" + "x" * 60_000} for n in range(5)]},
             "prompts",
@@ -158,6 +158,9 @@ def test_null_is_as_good_as_absent() -> None:
         ),
         ({"scenarios": [{"who": "A", "x" * 201: 1}]}, "scenarios[0]", "A name in scenarios[0] has more than 200"),
         ({"scenarios": [{"who": "é" * 40_000}]}, "scenarios[0]", "scenarios[0] has 80,010 bytes; at most 61,440"),
+        ({"scenarios": None, "n_scenarios": 0}, "n_scenarios", "n_scenarios must be between 1 and 210."),
+        ({"name": None, "experiment": "a b"}, "experiment", "experiment must be 1 to 64 letters, digits,"),
+        ({"prompts": [{"id": "a", "template": " "}]}, "prompts[0].template", "prompts[0], a: The template is empty."),
         ({"n_scenarios": 5}, "n_scenarios", "Give scenarios or n_scenarios, not both."),
         ({"repeats": 0}, "repeats", "repeats must be between 1 and 10."),
         ({"repeats": 10**18}, "repeats", "repeats must be between 1 and 10."),
@@ -219,6 +222,20 @@ def test_all_problems_are_found_at_once() -> None:
     assert [path for path, _ in found] == [
         *("nme", "name", "models[0]", "models[1]", "prompts[0]", "scenarios.set", "repeats", "seed"),
     ]
+    # Also those of several fields, as far as these are right.
+    value = {
+        "experiment": "a b",
+        "models": ["o", "o/a:9b", "o/b"],
+        "prompts": [{"id": "own", "template": "{{whom}}"}],
+        "scenarios": [{"who": "Ada"}],
+        "budget_usd": 1,
+    }
+    found = problems(value)
+    assert [path for path, _ in found] == ["experiment", "models[0]", "budget_usd", "models[1]", "prompts[0]"]
+    assert [path for path, _ in problems({**value, "max_model_b": -1, "num_predict": 0, "n_tips": 0})] == [
+        *("experiment", "models[0]", "n_tips", "num_predict", "max_model_b"),
+    ]
+    assert len(problems({"a": "\0", "b": float("nan")})) == 2
 
 
 def test_the_message_holds_the_first_problems_only() -> None:

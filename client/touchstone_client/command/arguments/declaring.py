@@ -160,6 +160,12 @@ def seed(text: str) -> int:
     return _between(-INT64_MAX - 1, INT64_MAX, text)
 
 
+def between(low: int, high: float, *, whole: bool = True) -> Callable[[str], int | float]:
+    """Reads numbers from `low` to `high`, both included."""
+    field = Number("", "", low, high, whole=whole)
+    return lambda text: _checked(text, field)
+
+
 def _between(low: int, high: int, text: str) -> int:
     return int(_checked(text, Number("", "", low, high, whole=True)))
 

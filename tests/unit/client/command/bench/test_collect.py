@@ -13,6 +13,7 @@ import pytest
 
 from services import errors
 from services.experiments import reading
+from services.experiments.fields import DefinitionError
 from tests.unit.client.command.bench.boards import JOBS, NAME, board
 from tests.unit.client.fakes import JOB, OTHER, Fakes, dataset_job
 from touchstone.v1 import endpoint_pb2, job_pb2, scheduler_service_pb2
@@ -119,7 +120,7 @@ def test_a_definition_comes_from_json_or_standard_input(
         ("a: &x [1]\nb: *x", "has a YAML alias"),
         ("a: [1", "The file is not valid YAML"),
         ("- a\n- b", "The file must hold an object with name, models and prompts."),
-        ("a: 1\na: 2", "A name occurs twice in the map on line 1."),
+        ("a: 1\na: 2", 'The name "a" occurs twice in one map, on lines 1 and 2. Keep one of them.'),
         ("x" * 3_000_001, "has more than 3,000,000 bytes. Shorten it."),
     ],
 )
@@ -137,14 +138,83 @@ def test_a_wrong_file_is_refused_before_anything_is_asked(
     assert "Line 1" in capsys.readouterr().err
 
 
-def test_each_wrong_field_has_its_line(told: Fakes, capsys: Captured) -> None:
-    problems = [("models[0]", "models[0]: provider x not found."), ("prompts[0]", "prompts[0]: v9 does not ship.")]
-    told.answers["RunExperiment"] = errors.InvalidFieldsError("Two.", problems)
-    assert main(DOCUMENT) == 2
-    assert capsys.readouterr().err == "".join(f"touchstone: {sentence}\n" for _, sentence in problems)
-    told.answers["RunExperiment"] = errors.InvalidRequestError("models is required: the models to ask.", "models")
-    assert main(["bench", "collect", "--experiment", NAME]) == 2
-    assert capsys.readouterr().err == "touchstone: models is required: the models to ask.\n"
+def checked(request: Any) -> Any:
+    """What the scheduler says of a definition."""
+    try:
+        reading.read(json.loads(request.definition), providers=["left", "right"], default_provider="left")
+    except DefinitionError as error:
+        return error
+    raise AssertionError("The definition is right.")
+
+
+def refused(capsys: Captured, *arguments: str) -> list[str]:
+    assert main(["bench", "collect", *arguments]) == 2
+    return [line.removeprefix("touchstone: ") for line in capsys.readouterr().err.splitlines()]
+
+
+def test_each_wrong_field_is_named_by_its_argument(told: Fakes, capsys: Captured, tmp_path: Path) -> None:
+    told.answers["RunExperiment"] = checked
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"about": "A"}\n{"id": "a/b"}\n')
+    given = ["--models", "one,one,x:7b", "--prompts", "v9", "--scenarios", str(rows), "--budget-usd", "1"]
+    assert refused(capsys, *given) == [
+        "--experiment is required: 1 to 64 letters, digits, _, . and -, not only dots.",
+        "entry 2 of --models is the same model as entry 1 of --models. Leave one out.",
+        "entry 1 of --prompts: v9 does not ship with Touchstone. Give it a template.",
+        "id in entry 2 of --scenarios must be 1 to 64 letters, digits, _, . and -, not only dots; it is a/b.",
+        "--budget-usd needs --max-tokens, which limits what an answer may cost.",
+        "entry 3 of --models: x:7b at left has 7 billion parameters; --max-model-b is 4. Choose a smaller model, or "
+        "set --max-model-b to 0 for any.",
+    ]
+    assert refused(capsys, "--experiment", "a b", "--num-predict", "5", "--prompts", "v1", "--budget-usd", "1") == [
+        "--experiment must be 1 to 64 letters, digits, _, . and -, not only dots; it is 'a b'.",
+        "--models is required: the models to ask, such as ollama/qwen2.5:0.5b.",
+    ]
+    told.answers["RunExperiment"] = errors.InvalidRequestError("left has no model two.", "judges[0].model")
+    assert refused(capsys, *DOCUMENT[2:], "--judge-model", "two@left") == ["--judge-model: left has no model two."]
+
+
+def test_each_wrong_field_of_a_file_is_named_by_its_place(told: Fakes, capsys: Captured, tmp_path: Path) -> None:
+    told.answers["RunExperiment"] = checked
+    path = tmp_path / "tips.yaml"
+    path.write_text(
+        "experiment: a b\nmodels: [x:7b]\nprompts: [{id: own, template: '{{whom}}'}]\nntips: 3\nmax_tokens: 0\n"
+        "scenarios: [{persona: A}, {persona: B, repeat: 1}]\nrubric: tip-v2\n"
+    )
+    assert refused(capsys, str(path), "--ollama-temperature", "1", "--max-model-b", "3") == [
+        f"{path}: {sentence}"
+        for sentence in (
+            f"ntips is not known. Did you mean n_tips? Allowed: {', '.join(reading.NAMES)}.",
+            "experiment must be 1 to 64 letters, digits, _, . and -, not only dots; it is 'a b'.",
+            "scenarios[1].repeat is set by the experiment. Use another name.",
+            "Rubric tip-v2 not found. Did you mean tip-v1? Use tip-v1, or write a rubric.",
+            "max_tokens must be between 1 and 1,000,000.",
+            "models[0]: x:7b at left has 7 billion parameters; --max-model-b is 3. Choose a smaller model, or set "
+            "--max-model-b to 0 for any.",
+        )
+    ]
+    path.write_text("name: tips\nmodels: a\nprompts: v1\nn_scenarios: 211\nbudget_usd: 1\n")
+    assert refused(capsys, str(path)) == [
+        f"{path}: n_scenarios must be between 1 and 210.",
+        f"{path}: budget_usd needs num_predict, which limits what an answer may cost.",
+    ]
+    assert refused(capsys, str(path), "--n-scenarios", "3") == [
+        f"{path}: budget_usd needs num_predict, which limits what an answer may cost."
+    ]
+    said = "Nothing is left of the $1 of experiment tips. Raise budget_usd."
+    told.answers["RunExperiment"] = errors.ConflictError(said)
+    assert refused(capsys, str(path)) == [said]
+    assert refused(capsys, str(path), "--budget-usd", "1")[0].endswith("Raise --budget-usd.")
+
+
+def test_problems_that_did_not_fit_into_the_answer_are_counted(told: Fakes, capsys: Captured, tmp_path: Path) -> None:
+    told.answers["RunExperiment"] = checked
+    path = tmp_path / "tips.yaml"
+    models = ", ".join(f"{{modle: {number}}}" for number in range(50))
+    path.write_text(f"name: tips\nmodels: [{models}]\nprompts: v1\n")
+    said = refused(capsys, str(path))
+    assert len(said) > 20
+    assert said[-1] == f"{101 - len(said)} further problems not shown."
 
 
 def test_a_judge_has_the_rubric_of_the_experiment(told: Fakes, capsys: Captured) -> None:
@@ -177,9 +247,17 @@ def test_interrupted_watching_leaves_the_jobs(told: Fakes, capsys: Captured) -> 
 
 
 @pytest.mark.parametrize(
-    "given", [["--max-model-b", "-1"], ["--n-tips", "0"], ["--n-scenarios", "2", "--scenarios", "f"]]
+    ("given", "said"),
+    [
+        (["--max-model-b", "-1"], "argument --max-model-b: it must be between 0 and 1,000,000"),
+        (["--n-tips", "0"], "argument --n-tips: it must be between 1 and 20"),
+        (["--n-scenarios", "211"], "argument --n-scenarios: it must be between 1 and 210"),
+        (["--repeats", "1.5"], "argument --repeats: it must be a whole number"),
+        (["--n-scenarios", "2", "--scenarios", "f"], "not allowed with argument"),
+    ],
 )
-def test_wrong_arguments_are_refused(told: Fakes, given: list[str]) -> None:
+def test_wrong_arguments_are_refused(told: Fakes, capsys: Captured, given: list[str], said: str) -> None:
     with pytest.raises(SystemExit):
         main([*DOCUMENT, *given])
+    assert said in capsys.readouterr().err
     assert told.heard == []

@@ -100,7 +100,7 @@ def test_rows_of_an_array_that_do_not_fit_are_named_by_their_number(data: str, w
         (b'{\n"a": [{"prompt": "a"}\n', "not JSON"),
         (b'{\n"tests": "file://tests.yaml"\n}', "in another file"),
         (b"- a: &x [1]\n- a: *x\n", 'Line 2 has a YAML alias, "x"'),
-        (b"- a: 1\n  a: 2\n", "occurs twice in the map on line 1"),
+        (b"- a: 1\n  a: 2\n", "occurs twice in one map, on lines 1 and 2"),
         (b"- a: " + b"[" * 50 + b"]" * 50, "nests more than 32"),
         (b"- a: [1\n", "not valid YAML on line 2"),
         (b"- a: .nan\n", "has no form in JSON"),
@@ -225,7 +225,7 @@ def test_scalars_of_yaml_are_those_of_version_1_2(written: str, read: str) -> No
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"- question: a\n  1: b\n  '1': c\n", "A name occurs twice in the map on line 1"),
+        (b"- question: a\n  1: b\n  '1': c\n", 'The name "1" occurs twice in one map, on lines 2 and 3'),
         (b"---\nquestion: a\n---\nquestion: b\n", "not valid YAML on line 3"),
         (b"prompts: [a]\ntests:\n  - file://b.csv\n", 'The tests are in other files, "file://b.csv" first'),
         (b'[{"question": "a", "answer": 1e999}]', 'No row can be read. Row 1: The number "1e999" is too large'),

@@ -168,7 +168,7 @@ def test_a_template_names_no_column_of_thousands_of_dots() -> None:
 
     assert (
         made.refused
-        == 'The template names "a.a.a.a.a.a.a.a.a.a.…", which has more than 200 characters. Rename the column.'
+        == 'The template names "a.a.a.a.a.a.a.a.a.a.…", which has more than 200 characters. Use a shorter name.'
     )
 
 
