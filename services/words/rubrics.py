@@ -22,6 +22,9 @@ MOST_JUDGES, MOST_REPEATS = 3, 10
 """Judges that a run may name, and judgements of each answer by one of them."""
 MOST_BYTES = 12 * 1024
 """Of a rubric as JSON. It travels with every unit of a job."""
+OUTSIDE_JUDGE = r"[A-Za-z0-9_.:/-]{1,100}"
+"""The name of a judge outside Touchstone."""
+OUTSIDE_JUDGE_RULE = "1 to 100 letters, digits and _ . : / -"
 _VERSION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _INSTRUCTIONS, _TEXT, _CHOICE = 8 * 1024, 4 * 1024, 80

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.words import rubrics
 from tests.gateway.fake_world import spec
 from tests.gateway.gateway_server import Running
 from tests.unit.words.test_rubrics import CORRECT, TIPS
 from touchstone.v1 import job_pb2
+from touchstone.v1 import results_service_pb2 as pb
 
 BASE = "/api/v1/benchmarking/results"
 GOOD = {"relevance": 4, "actionability": 5, "tone": 3}
@@ -69,10 +71,38 @@ async def test_the_form_is_checked(gateway: Running) -> None:
     job_id = _finished(gateway).job_id
     for sent, said in (
         ({"rubric": CORRECT, "ratings": []}, "ratings must hold 1 to 1000 entries"),
-        ({"ratings": [{"task": "t", "item": 0}]}, "rubric is required"),
+        ({"judge": "two words", "ratings": [{"task": "t", "item": 0}]}, "judge must be 1 to 100 letters"),
         ({"rubric": CORRECT, "ratings": [{"task": "t", "item": 0, "scores": 5}]}, "scores must be an object"),
         ({"rubric": CORRECT, "ratings": [{"task": "t", "item": -1}]}, "item must be between 0"),
     ):
         answer = await gateway.client.post(f"{BASE}/{job_id}/ratings", json=sent)
         assert answer.status_code == 422, answer.text
         assert said in answer.json()["detail"]
+
+
+async def test_a_judge_outside_has_an_own_queue_and_is_shown_apart(gateway: Running) -> None:
+    job_id = _finished(gateway).job_id
+    answers = (await _unrated(gateway, job_id, judge="acme/j", limit=3))["answers"]
+    places = [{name: one[name] for name in ("task", "item", "repeat")} for one in answers]
+    sent = {"rubric": TIPS, "judge": "acme/j", "ratings": [place | {"scores": GOOD} for place in places]}
+    assert (await gateway.client.post(f"{BASE}/{job_id}/ratings", json=sent)).json() == {"stored": 3, "unchanged": 0}
+    assert (await _unrated(gateway, job_id))["rated"] == 0
+    left = await _unrated(gateway, job_id, judge="acme/j")
+    assert (left["rated"], left["rubric"]["version"]) == (3, "tip-v1")
+    listed = (await gateway.client.get(f"{BASE}/{job_id}/ratings")).json()["ratings"]
+    assert {(one["rater"], one["judge"]) for one in listed} == {("local", "acme/j")}
+    none = await gateway.client.post(f"{BASE}/{job_id}/unrated", json={})
+    assert none.status_code in (400, 422), none.text
+    assert "belongs to no experiment" in none.text
+
+
+async def test_what_a_judge_outside_found_is_listed_with_judges(gateway: Running) -> None:
+    job_id = _finished(gateway).job_id
+    outside = pb.OutsideJudge(judge="acme/j", rater="bot", judged=2, answers=3, rubric=rubrics.of_value(TIPS))
+    outside.means.add(criterion="tone", score=pb.Interval(value=0.5, low=0.2, high=0.8, n=2))
+    outside.agreement.add(metric="tone", answers=1)
+    gateway.world.judges[job_id] = pb.ListJudgesResponse(outside=[outside])
+    (found,) = (await gateway.client.get(f"{BASE}/{job_id}/judges")).json()["outside"]
+    assert (found["judge"], found["rater"], found["judged"], found["answers"]) == ("acme/j", "bot", 2, 3)
+    assert (found["means"]["tone"]["value"], found["rubric"]["version"]) == (0.5, "tip-v1")
+    assert (found["agreement"]["tone"]["answers"], found["verdicts"]) == (1, None)

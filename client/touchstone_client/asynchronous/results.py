@@ -109,32 +109,46 @@ class Results(Calls):
         answer = await self._ask(request, results_service_pb2.ListJudgesResponse)
         return list(answer.people)
 
+    async def outside_judges(self, job_id: str) -> list[results_service_pb2.OutsideJudge]:
+        """The judges outside Touchstone that have sent scores of a job's answers, by name. Their means are shares of
+        the criteria's scales, 0 to 1."""
+        request = results_service_pb2.ListJudgesRequest(job_id=job_id)
+        answer = await self._ask(request, results_service_pb2.ListJudgesResponse)
+        return list(answer.outside)
+
     async def unrated(
-        self, job_id: str, rubric: Mapping[str, Any] | str, *, page_size: int = 50
+        self, job_id: str, rubric: Mapping[str, Any] | str | None = None, *, judge: str = "", page_size: int = 50
     ) -> AsyncIterator[results_service_pb2.AnswerToRate]:
-        """A job's answers that you have not rated under a rubric, in an order drawn at random, the same for
-        everybody. Raises InvalidError for the rubric."""
+        """A job's answers that you, or the named judge outside, have not rated under a rubric, in an order drawn at
+        random, the same for everybody. Without a rubric, that of the job's experiment. Raises InvalidError for the
+        rubric."""
         request = results_service_pb2.ListUnratedRequest(
-            job_id=job_id, rubric=specs.rubric_of(rubric), page_size=page_size
+            job_id=job_id, rubric=specs.rubric_of(rubric) if rubric else None, judge=judge, page_size=page_size
         )
         async for page in self._pages(request, results_service_pb2.ListUnratedResponse):
             for answer in page.answers:
                 yield answer
 
     async def rate(
-        self, job_id: str, rubric: Mapping[str, Any] | str, ratings: Iterable[results_service_pb2.Rating]
+        self,
+        job_id: str,
+        rubric: Mapping[str, Any] | str | None,
+        ratings: Iterable[results_service_pb2.Rating],
+        *,
+        judge: str = "",
     ) -> results_service_pb2.RateAnswersResponse:
-        """Stores your ratings of up to 1,000 answers: all or none. The same ratings again change nothing. Raises
+        """Stores ratings of up to 1,000 answers: all or none. They are yours, or those of the named judge outside.
+        Without a rubric, they are under that of the job's experiment. The same ratings again change nothing. Raises
         InvalidError, which names each wrong rating."""
         request = results_service_pb2.RateAnswersRequest(
-            job_id=job_id, rubric=specs.rubric_of(rubric), ratings=list(ratings)
+            job_id=job_id, rubric=specs.rubric_of(rubric) if rubric else None, ratings=list(ratings), judge=judge
         )
         return await self._ask(request, results_service_pb2.RateAnswersResponse, requests.RATE_S)
 
     async def ratings(
         self, job_id: str, *, rubric_digest: str = "", rater: str = ""
     ) -> AsyncIterator[results_service_pb2.Rating]:
-        """People's ratings of a job's answers that apply, by answer and rater."""
+        """The ratings of a job's answers that apply, by answer and rater. Those with a `judge` are none of people's."""
         request = results_service_pb2.ListRatingsRequest(job_id=job_id, rubric_digest=rubric_digest, rater=rater)
         async for page in self._pages(request, results_service_pb2.ListRatingsResponse):
             for rating in page.ratings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +75,7 @@ def asked(connection: Connection, experiment: Stored) -> Asked:
 
 def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[str, Said]:
     """By judge, as "endpoint/model", in the order in which they began: the mean over a judge's judgements of an answer.
+    Judges outside Touchstone follow by name, as "outside:rater/judge".
 
     Of several jobs of one judge, the newest that scored an answer counts. Judgements of an earlier attempt's answer do
     not count for the one that replaced it.
@@ -83,7 +84,7 @@ def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[s
     jobs = _judges(connection, list(places), rubrics.written(experiment.rubric))
     names = rubrics.names(experiment.rubric)
     if not jobs:
-        return {}
+        return _outside(connection, experiment)
     found = connection.execute(
         query("experiments/judged").format(shares=", ".join(map(_share, names)), form=_form(names)),
         {"jobs": [one.job_id for one in jobs]},
@@ -105,21 +106,41 @@ def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[s
         said.failed[judged_job] |= current & (np.bincount(item[mine], minlength=experiment.rows) > 0)
     for said in by_judge.values():
         said.failed[said.scored] = False
-    return by_judge
+    return by_judge | _outside(connection, experiment)
 
 
 def rated(connection: Connection, experiment: Stored) -> Said:
     """By people: the mean over the raters of an answer."""
-    said = nothing(experiment)
-    found = connection.execute(
+    found = _ratings(connection, experiment)
+    return _rated(experiment, found, np.asarray(found["judge"]) == "")
+
+
+def _outside(connection: Connection, experiment: Stored) -> dict[str, Said]:
+    found = _ratings(connection, experiment)
+    raters, judges = np.asarray(found["rater"]), np.asarray(found["judge"])
+    pairs = sorted({(rater, judge) for rater, judge in zip(raters, judges, strict=True) if judge})
+    return {
+        f"outside:{rater}/{judge}": _rated(experiment, found, (raters == rater) & (judges == judge))
+        for rater, judge in pairs
+    }
+
+
+def _ratings(connection: Connection, experiment: Stored) -> dict[str, np.ndarray]:
+    return connection.execute(
         query("experiments/rated"),
         {"jobs": [job.job_id for job in experiment.jobs], "rubric": rubrics.digest(experiment.rubric)},
     ).fetchnumpy()
+
+
+def _rated(experiment: Stored, ratings: Mapping[str, np.ndarray], mine: Bools) -> Said:
+    """From some of the ratings."""
+    said = nothing(experiment)
+    found = {name: np.asarray(column)[mine] for name, column in ratings.items()}
     # Few scores are different ones.
     numbers: dict[str, int] = {}
     codes = np.array([numbers.setdefault(text, len(numbers)) for text in found["scores"]], dtype=np.int64)
     known = np.array([[*rubrics.shares(experiment.rubric, json.loads(text)).values()] for text in numbers])
-    place, item = np.asarray(found["place"]), np.asarray(found["item"])
+    place, item = found["place"], found["item"]
     inside = item < experiment.rows
     flat = place[inside] * experiment.rows + item[inside]
     counts = np.bincount(flat, minlength=said.failed.size)

@@ -1,4 +1,4 @@
-"""How a judge's scores agree with people's, and what both say together."""
+"""How a judge's scores agree with people's, and what both say together. A judge may be a job or outside Touchstone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from services.results.judging.ratings import Place, in_order
-from services.results.statistics import agreement, prediction_powered
+from services.results.statistics import agreement, prediction_powered, scenario_means
 from services.results.statistics.metric_values import Floats
 from services.results.storage.database import Connection
 from services.words import rubrics
@@ -32,20 +32,62 @@ def agreements(connection: Connection, judged: str, judge: str, rubric: Rubric) 
     people = _people(connection, judged, rubric)
     if not people:
         return []
-    places = in_order(connection, judged)
-    said = _judgements(connection, judge, rubric)
+    return _agreements(rubric, in_order(connection, judged), people, _judgements(connection, judge, rubric))
+
+
+def outside(connection: Connection, judged: str) -> list[pb.OutsideJudge]:
+    """The judges outside Touchstone that scored answers of the job, by rubric, name and rater."""
+    rows = connection.execute(
+        "SELECT r.rubric, p.judge, p.rater FROM present_ratings p JOIN rubrics r ON r.digest = p.rubric "
+        "WHERE p.job_id = $job_id AND p.judge <> '' GROUP BY ALL ORDER BY min(r.number), p.judge, p.rater",
+        {"job_id": judged},
+    ).fetchall()
+    places = in_order(connection, judged) if rows else []
+    return [_outside(connection, judged, rubrics.parse(text), judge, rater, places) for text, judge, rater in rows]
+
+
+def _outside(
+    connection: Connection, judged: str, rubric: Rubric, judge: str, rater: str, places: Sequence[Place]
+) -> pb.OutsideJudge:
+    said = {
+        place: list(by_rater.values()) for place, by_rater in _ratings(connection, judged, rubric, judge, rater).items()
+    }
+    found = pb.OutsideJudge(judge=judge, rater=rater, rubric=rubric, judged=len(said), answers=len(places))
+    for metric in rubrics.names(rubric):
+        (mean,) = scenario_means.means(_means(metric, places, said)[None])
+        found.means.add(criterion=metric, score=None if mean is None else _interval(mean))
+    people = _people(connection, judged, rubric)
+    found.agreement.extend(_agreements(rubric, places, people, said) if people else [])
+    verdicts = _verdicts(connection, judged, rubric, said)
+    if verdicts is not None:
+        found.verdicts.CopyFrom(verdicts)
+    return found
+
+
+def _agreements(
+    rubric: Rubric,
+    places: Sequence[Place],
+    people: Mapping[Place, Mapping[str, _Shares]],
+    said: Mapping[Place, Sequence[_Shares]],
+) -> list[pb.JudgeAgreement]:
     return [_agreement(rubric, metric, places, people, said) for metric in rubrics.names(rubric)]
 
 
 def verdicts(connection: Connection, judged: str, judge: str, rubric: Rubric) -> pb.VerdictAgreement | None:
     """How the score of the job `judge` agrees with people's verdicts on the answers; None where none has both."""
+    return _verdicts(connection, judged, rubric, _judgements(connection, judge, rubric))
+
+
+def _verdicts(
+    connection: Connection, judged: str, rubric: Rubric, said: Mapping[Place, Sequence[_Shares]]
+) -> pb.VerdictAgreement | None:
     rows = connection.execute(
         "SELECT task, item, repeat, verdict FROM present_annotations WHERE job_id = $job_id AND verdict <> $none",
         {"job_id": judged, "none": int(pb.Annotation.VERDICT_UNSPECIFIED)},
     ).fetchall()
     places = [(task, item, repeat) for task, item, repeat, _ in rows]
     by_people = np.array([float(verdict == pb.Annotation.VERDICT_GOLDEN) for *_, verdict in rows])
-    scores = _means(rubrics.names(rubric)[0], places, _judgements(connection, judge, rubric) if rows else {})
+    scores = _means(rubrics.names(rubric)[0], places, said)
     by_judge = np.where(np.isnan(scores), np.nan, scores >= _HALF)
     accuracy = agreement.accuracy(by_judge, by_people)
     if accuracy is None:
@@ -57,8 +99,8 @@ def verdicts(connection: Connection, judged: str, judge: str, rubric: Rubric) ->
 def among_people(connection: Connection, judged: str) -> list[pb.PeopleAgreement]:
     """How people agree with each other, for each rubric under which they rated answers of the job."""
     rows = connection.execute(
-        "SELECT rubric FROM rubrics WHERE digest IN (SELECT rubric FROM present_ratings WHERE job_id = $job_id) "
-        "ORDER BY number",
+        "SELECT rubric FROM rubrics WHERE digest IN "
+        "(SELECT rubric FROM present_ratings WHERE job_id = $job_id AND judge = '') ORDER BY number",
         {"job_id": judged},
     ).fetchall()
     places = in_order(connection, judged) if rows else []
@@ -157,9 +199,17 @@ def _alpha(
 
 
 def _people(connection: Connection, judged: str, rubric: Rubric) -> dict[Place, dict[str, _Shares]]:
+    return _ratings(connection, judged, rubric, "", "")
+
+
+def _ratings(
+    connection: Connection, judged: str, rubric: Rubric, judge: str, rater: str
+) -> dict[Place, dict[str, _Shares]]:
+    """By answer and rater, of a judge outside; without one, of people. Without a rater, of all."""
     rows = connection.execute(
-        "SELECT task, item, repeat, rater, scores FROM present_ratings WHERE job_id = $job_id AND rubric = $rubric",
-        {"job_id": judged, "rubric": rubrics.digest(rubric)},
+        "SELECT task, item, repeat, rater, scores FROM present_ratings WHERE job_id = $job_id AND rubric = $rubric "
+        "AND judge = $judge AND $rater IN ('', rater)",
+        {"job_id": judged, "rubric": rubrics.digest(rubric), "judge": judge, "rater": rater},
     ).fetchall()
     found: defaultdict[Place, dict[str, _Shares]] = defaultdict(dict)
     for task, item, repeat, rater, scores in rows:
@@ -185,5 +235,5 @@ def _placed(rows: Sequence[tuple[str, str]]) -> Iterator[tuple[Place, str]]:
         yield (task, int(item), int(repeat)), scores
 
 
-def _interval(found: agreement.Estimate | None) -> pb.Interval | None:
+def _interval(found: agreement.Estimate | scenario_means.Mean | None) -> pb.Interval | None:
     return None if found is None else pb.Interval(value=found.value, low=found.low, high=found.high, n=found.n)

@@ -1,7 +1,10 @@
-"""What people score answers under rubrics. Everything that was said is kept; of one rater, the newest applies."""
+"""What people, and judges outside Touchstone, score answers under rubrics. Everything that was said is kept; of one
+rater, the newest applies. A judge outside is another rater than the user that sends its scores."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +12,7 @@ from typing import Any
 from services import json_values
 from services.errors import BadLinesError, ConflictError, InvalidRequestError
 from services.results import paging
+from services.results.datasets import index
 from services.results.runs import job_reads
 from services.results.statistics.metric_values import Ints
 from services.results.statistics.prediction_powered import labelling_order
@@ -16,11 +20,13 @@ from services.results.storage import text_retention
 from services.results.storage.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import chat, refusals, rubrics
+from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 from touchstone.v1.rubric_pb2 import Rubric
 
 MOST_AT_ONCE, NOTE_LENGTH = 1_000, 2_000
+_JUDGE = re.compile(rubrics.OUTSIDE_JUDGE)
 _TEXT = 64 * 1024
 _NAMED = 100
 """Wrong ratings that a refusal names."""
@@ -37,12 +43,13 @@ def rate(
     Raises InvalidRequestError for the rubric, BadLinesError with each wrong rating's place from 1, and NotFoundError
     for the job.
     """
-    rubric = _checked(request.rubric)
+    judge = _judge(request.judge)
     if len(request.ratings) > MOST_AT_ONCE:
         raise InvalidRequestError(
             f"ratings must hold at most {MOST_AT_ONCE:,} ratings; it holds {len(request.ratings):,}.", "ratings"
         )
     job = job_reads.get_job(connection, request.job_id, visible)
+    rubric = _rubric(connection, job, request)
     answered = _answered(connection, job.job_id, [_place(rating) for rating in request.ratings])
     said: dict[Place, tuple[str, str]] = {}
     wrong: list[tuple[int, str]] = []
@@ -62,19 +69,25 @@ def rate(
             wrong[:_NAMED],
             len(wrong),
         )
-    return _store(connection, job.job_id, rubric, rater, now, said)
+    return _store(connection, job.job_id, rubric, (rater, judge), now, said)
 
 
 def _store(
-    connection: Connection, job_id: str, rubric: Rubric, rater: str, now: datetime, said: dict[Place, tuple[str, str]]
+    connection: Connection,
+    job_id: str,
+    rubric: Rubric,
+    rater: tuple[str, str],
+    now: datetime,
+    said: dict[Place, tuple[str, str]],
 ) -> pb.RateAnswersResponse:
-    digest = rubrics.digest(rubric)
-    where = {"job_id": job_id, "rubric": digest, "rater": rater}
+    """`rater` is a user, and the judge outside that the user speaks for."""
+    digest, (user, judge) = rubrics.digest(rubric), rater
+    where = {"job_id": job_id, "rubric": digest, "rater": user, "judge": judge}
     holds = {
         (task, item, repeat): (scores, note)
         for task, item, repeat, scores, note in connection.execute(
             "SELECT task, item, repeat, scores, note FROM present_ratings "
-            "WHERE job_id = $job_id AND rubric = $rubric AND rater = $rater",
+            "WHERE job_id = $job_id AND rubric = $rubric AND rater = $rater AND judge = $judge",
             where,
         ).fetchall()
     }
@@ -88,9 +101,9 @@ def _store(
     if changed:
         ((last,),) = connection.execute("SELECT coalesce(max(number), 0) FROM ratings").fetchall()
         connection.executemany(
-            "INSERT INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
-                [last + number, job_id, *place, digest, rater, scores, note, now]
+                [last + number, job_id, *place, digest, user, scores, note, now, judge]
                 for number, (place, (scores, note)) in enumerate(changed.items(), start=1)
             ],
         )
@@ -101,21 +114,23 @@ def list_unrated(
     connection: Connection, request: pb.ListUnratedRequest, rater: str, visible: Visibility = EVERYTHING
 ) -> pb.ListUnratedResponse:
     """Raises InvalidRequestError, NotFoundError, and ConflictError for a job whose texts are no longer stored."""
-    rubric = _checked(request.rubric)
+    judge = _judge(request.judge)
     job = job_reads.get_job(connection, request.job_id, visible)
+    rubric = _rubric(connection, job, request)
     if text_retention.dropped_at(connection, job.job_id):
         raise ConflictError(f"The texts of job {job.job_id} are no longer stored. Run it again to rate its answers.")
     size = paging.page_size(request.page_size, 50, 500)
     filter_ = paging.page_filter(request)
     (after,) = paging.decode_token(request.page_token, filter_, (int,)) or [-1]
     places = in_order(connection, job.job_id)
-    rated = rated_by(connection, job.job_id, rubrics.digest(rubric), rater)
+    rated = _rated_by(connection, job.job_id, rubrics.digest(rubric), rater, judge)
     left = [number for number, place in enumerate(places) if place not in rated]
     wanted = [number for number in left if number > int(after)][: size + 1]
     texts = _texts(connection, job.job_id, [places[number] for number in wanted])
     answers = [(number, texts[places[number]]) for number in wanted]
     page, token = paging.fill_weighed(answers, size, filter_, lambda row: [row[0]], lambda row: row[1].ByteSize())
-    found = pb.ListUnratedResponse(next_page_token=token, rated=len(places) - len(left), unrated=len(left))
+    found = pb.ListUnratedResponse(next_page_token=token, rubric=rubric)
+    found.rated, found.unrated = len(places) - len(left), len(left)
     found.answers.extend(answer for _, answer in page)
     return found
 
@@ -134,10 +149,11 @@ def drawn_order(job_id: str, places: Sequence[Place]) -> Ints:
     return labelling_order([f"{job_id} {task}/{item}/{repeat}" for task, item, repeat in places], _SEED)
 
 
-def rated_by(connection: Connection, job_id: str, digest: str, rater: str) -> set[Place]:
+def _rated_by(connection: Connection, job_id: str, digest: str, rater: str, judge: str) -> set[Place]:
     rows = connection.execute(
-        "SELECT task, item, repeat FROM present_ratings WHERE job_id = $job_id AND rubric = $rubric AND rater = $rater",
-        {"job_id": job_id, "rubric": digest, "rater": rater},
+        "SELECT task, item, repeat FROM present_ratings "
+        "WHERE job_id = $job_id AND rubric = $rubric AND rater = $rater AND judge = $judge",
+        {"job_id": job_id, "rubric": digest, "rater": rater, "judge": judge},
     ).fetchall()
     return set(rows)
 
@@ -164,8 +180,8 @@ def list_ratings(
     job = job_reads.get_job(connection, request.job_id, visible)
     size = paging.page_size(request.page_size, 500, 1_000)
     filter_ = paging.page_filter(request)
-    after = paging.decode_token(request.page_token, filter_, (str, int, int, str, str)) or ["", -1, -1, "", ""]
-    names = ("task", "item", "repeat", "after_rubric", "after_rater")
+    after = paging.decode_token(request.page_token, filter_, (str, int, int, str, str, str)) or ["", -1, -1, *[""] * 3]
+    names = ("task", "item", "repeat", "after_rubric", "after_rater", "after_judge")
     where = {"job_id": job.job_id, "rubric": request.rubric_digest, "rater": request.rater, "most": size + 1}
     rows = connection.execute(query("judging/ratings"), where | dict(zip(names, after, strict=True))).fetchall()
     page, token = paging.fill_page([_rating(row) for row in rows], size, filter_, _key)
@@ -179,10 +195,22 @@ def list_ratings(
     return found
 
 
-def _checked(rubric: Rubric) -> Rubric:
+def _judge(name: str) -> str:
     """Raises InvalidRequestError."""
+    if name and not _JUDGE.fullmatch(name):
+        raise InvalidRequestError(f"judge must be {rubrics.OUTSIDE_JUDGE_RULE}.", "judge")
+    return name
+
+
+def _rubric(connection: Connection, job: job_pb2.Job, request: pb.RateAnswersRequest | pb.ListUnratedRequest) -> Rubric:
+    """The one that was given, or that of the job's experiment. Raises InvalidRequestError."""
+    if not request.HasField("rubric"):
+        made = index.of_experiment(connection, job.spec.experiment_name) if job.spec.experiment_name else None
+        if made is None:
+            raise InvalidRequestError(f"Job {job.job_id} belongs to no experiment. Set rubric.", "rubric")
+        return rubrics.of_value(json.loads(made.experiment.definition)["rubric"])
     try:
-        return rubrics.parse(rubrics.written(rubric))
+        return rubrics.parse(rubrics.written(request.rubric))
     except ValueError as error:
         raise InvalidRequestError(f"The rubric {error}.", "rubric") from error
 
@@ -227,11 +255,12 @@ def _cut(text: str) -> str:
 
 
 def _rating(row: tuple[Any, ...]) -> pb.Rating:
-    task, item, repeat, digest, rater, scores, note, rated_at = row
-    found = pb.Rating(task=task, item=item, repeat=repeat, scores=scores, note=note, rater=rater, rubric_digest=digest)
+    task, item, repeat, digest, rater, judge, scores, note, rated_at = row
+    found = pb.Rating(task=task, item=item, repeat=repeat, scores=scores, note=note, rubric_digest=digest)
+    found.rater, found.judge = rater, judge
     found.rated_at.FromDatetime(rated_at.replace(tzinfo=UTC))
     return found
 
 
 def _key(rating: pb.Rating) -> paging.Key:
-    return [rating.task, rating.item, rating.repeat, rating.rubric_digest, rating.rater]
+    return [rating.task, rating.item, rating.repeat, rating.rubric_digest, rating.rater, rating.judge]

@@ -27,7 +27,9 @@ def list_judges(
         "AND ($visible_owner = '' OR j.owner = $visible_owner) ORDER BY j.created_at DESC, j.job_id DESC LIMIT $most",
         {"job_id": request.job_id, "most": MOST_JUDGES, **visible.parameters},
     ).fetchall()
-    found = pb.ListJudgesResponse(people=people.among_people(connection, request.job_id))
+    found = pb.ListJudgesResponse(
+        people=people.among_people(connection, request.job_id), outside=people.outside(connection, request.job_id)
+    )
     for (blob,) in rows:
         job = job_pb2.Job.FromString(blob)
         run = found.judges.add(job=job, rubric=rubrics.parse(job.spec.dataset.scoring.rubric))

@@ -617,3 +617,13 @@ CREATE TABLE mlflow_jobs (
     signature VARCHAR NOT NULL,
     sent_at TIMESTAMP NOT NULL
 );
+
+-- migration 22: judges outside Touchstone
+
+-- The judge outside that gives the scores, which its user sends; '' for a person.
+ALTER TABLE ratings ADD COLUMN judge VARCHAR DEFAULT '';
+DROP VIEW present_ratings;
+CREATE VIEW present_ratings AS
+FROM ratings
+QUALIFY row_number() OVER (PARTITION BY job_id, task, item, "repeat", rubric, rater, judge ORDER BY number DESC) = 1
+    AND scores <> '';

@@ -57,6 +57,8 @@ def _body(event: str, delivery_id: str, job: job_pb2.Job) -> str:
             "status": event.removeprefix("job."),
             "model_name": job.spec.model,
             "benchmark_suite": job.spec.suite.suite or job.spec.dataset.dataset_id or job.spec.experiment.experiment,
+            "experiment": job.spec.experiment_name or None,
+            "judged_job": job.spec.judging.job_id or None,
             "project_id": job.spec.project_id,
             "owner": job.owner,
             "created_at": _iso(job.created_at),

@@ -719,12 +719,34 @@ class ListJudgesRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ...) -> None: ...
 
 class ListJudgesResponse(_message.Message):
-    __slots__ = ("judges", "people")
+    __slots__ = ("judges", "people", "outside")
     JUDGES_FIELD_NUMBER: _ClassVar[int]
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
+    OUTSIDE_FIELD_NUMBER: _ClassVar[int]
     judges: _containers.RepeatedCompositeFieldContainer[JudgeRun]
     people: _containers.RepeatedCompositeFieldContainer[PeopleAgreement]
-    def __init__(self, judges: _Optional[_Iterable[_Union[JudgeRun, _Mapping]]] = ..., people: _Optional[_Iterable[_Union[PeopleAgreement, _Mapping]]] = ...) -> None: ...
+    outside: _containers.RepeatedCompositeFieldContainer[OutsideJudge]
+    def __init__(self, judges: _Optional[_Iterable[_Union[JudgeRun, _Mapping]]] = ..., people: _Optional[_Iterable[_Union[PeopleAgreement, _Mapping]]] = ..., outside: _Optional[_Iterable[_Union[OutsideJudge, _Mapping]]] = ...) -> None: ...
+
+class OutsideJudge(_message.Message):
+    __slots__ = ("judge", "rater", "rubric", "judged", "answers", "means", "agreement", "verdicts")
+    JUDGE_FIELD_NUMBER: _ClassVar[int]
+    RATER_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    MEANS_FIELD_NUMBER: _ClassVar[int]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    judge: str
+    rater: str
+    rubric: _rubric_pb2.Rubric
+    judged: int
+    answers: int
+    means: _containers.RepeatedCompositeFieldContainer[CriterionScore]
+    agreement: _containers.RepeatedCompositeFieldContainer[JudgeAgreement]
+    verdicts: VerdictAgreement
+    def __init__(self, judge: _Optional[str] = ..., rater: _Optional[str] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., judged: _Optional[int] = ..., answers: _Optional[int] = ..., means: _Optional[_Iterable[_Union[CriterionScore, _Mapping]]] = ..., agreement: _Optional[_Iterable[_Union[JudgeAgreement, _Mapping]]] = ..., verdicts: _Optional[_Union[VerdictAgreement, _Mapping]] = ...) -> None: ...
 
 class JudgeRun(_message.Message):
     __slots__ = ("job", "rubric", "result", "judgements", "agreement", "verdicts")
@@ -821,7 +843,7 @@ class Judgement(_message.Message):
     def __init__(self, number: _Optional[int] = ..., outcome: _Optional[_Union[_item_result_pb2.Outcome, str]] = ..., scores: _Optional[str] = ..., response: _Optional[str] = ...) -> None: ...
 
 class Rating(_message.Message):
-    __slots__ = ("task", "item", "repeat", "scores", "note", "rater", "rated_at", "rubric_digest")
+    __slots__ = ("task", "item", "repeat", "scores", "note", "rater", "rated_at", "rubric_digest", "judge")
     TASK_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
     REPEAT_FIELD_NUMBER: _ClassVar[int]
@@ -830,6 +852,7 @@ class Rating(_message.Message):
     RATER_FIELD_NUMBER: _ClassVar[int]
     RATED_AT_FIELD_NUMBER: _ClassVar[int]
     RUBRIC_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_FIELD_NUMBER: _ClassVar[int]
     task: str
     item: int
     repeat: int
@@ -838,7 +861,8 @@ class Rating(_message.Message):
     rater: str
     rated_at: _timestamp_pb2.Timestamp
     rubric_digest: str
-    def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., scores: _Optional[str] = ..., note: _Optional[str] = ..., rater: _Optional[str] = ..., rated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rubric_digest: _Optional[str] = ...) -> None: ...
+    judge: str
+    def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ..., repeat: _Optional[int] = ..., scores: _Optional[str] = ..., note: _Optional[str] = ..., rater: _Optional[str] = ..., rated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rubric_digest: _Optional[str] = ..., judge: _Optional[str] = ...) -> None: ...
 
 class AnswerToRate(_message.Message):
     __slots__ = ("task", "item", "repeat", "custom_id", "prompt", "reference", "answer")
@@ -1089,38 +1113,44 @@ class CriterionShare(_message.Message):
     def __init__(self, criterion: _Optional[str] = ..., share: _Optional[float] = ...) -> None: ...
 
 class ListUnratedRequest(_message.Message):
-    __slots__ = ("job_id", "rubric", "page_size", "page_token")
+    __slots__ = ("job_id", "rubric", "page_size", "page_token", "judge")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     RUBRIC_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     rubric: _rubric_pb2.Rubric
     page_size: int
     page_token: str
-    def __init__(self, job_id: _Optional[str] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    judge: str
+    def __init__(self, job_id: _Optional[str] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., judge: _Optional[str] = ...) -> None: ...
 
 class ListUnratedResponse(_message.Message):
-    __slots__ = ("answers", "next_page_token", "rated", "unrated")
+    __slots__ = ("answers", "next_page_token", "rated", "unrated", "rubric")
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     RATED_FIELD_NUMBER: _ClassVar[int]
     UNRATED_FIELD_NUMBER: _ClassVar[int]
+    RUBRIC_FIELD_NUMBER: _ClassVar[int]
     answers: _containers.RepeatedCompositeFieldContainer[AnswerToRate]
     next_page_token: str
     rated: int
     unrated: int
-    def __init__(self, answers: _Optional[_Iterable[_Union[AnswerToRate, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., rated: _Optional[int] = ..., unrated: _Optional[int] = ...) -> None: ...
+    rubric: _rubric_pb2.Rubric
+    def __init__(self, answers: _Optional[_Iterable[_Union[AnswerToRate, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., rated: _Optional[int] = ..., unrated: _Optional[int] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ...) -> None: ...
 
 class RateAnswersRequest(_message.Message):
-    __slots__ = ("job_id", "rubric", "ratings")
+    __slots__ = ("job_id", "rubric", "ratings", "judge")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     RUBRIC_FIELD_NUMBER: _ClassVar[int]
     RATINGS_FIELD_NUMBER: _ClassVar[int]
+    JUDGE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     rubric: _rubric_pb2.Rubric
     ratings: _containers.RepeatedCompositeFieldContainer[Rating]
-    def __init__(self, job_id: _Optional[str] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., ratings: _Optional[_Iterable[_Union[Rating, _Mapping]]] = ...) -> None: ...
+    judge: str
+    def __init__(self, job_id: _Optional[str] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., ratings: _Optional[_Iterable[_Union[Rating, _Mapping]]] = ..., judge: _Optional[str] = ...) -> None: ...
 
 class RateAnswersResponse(_message.Message):
     __slots__ = ("stored", "unchanged")

@@ -354,7 +354,7 @@ class ResultsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRatings(self, request, context):
-        """People's ratings of a job's answers that apply, by answer and rater.
+        """The ratings of a job's answers that apply, by answer and rater.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -86,7 +86,7 @@ class ResultsServiceStub:
     UploadDataset does lines, by its place in `ratings` from 1. The same ratings again change nothing.
     """
     ListRatings: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListRatingsRequest, _results_service_pb2.ListRatingsResponse]
-    """People's ratings of a job's answers that apply, by answer and rater."""
+    """The ratings of a job's answers that apply, by answer and rater."""
     ListExperiments: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]
@@ -189,7 +189,7 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     UploadDataset does lines, by its place in `ratings` from 1. The same ratings again change nothing.
     """
     ListRatings: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListRatingsRequest, _results_service_pb2.ListRatingsResponse]  # type: ignore[assignment]
-    """People's ratings of a job's answers that apply, by answer and rater."""
+    """The ratings of a job's answers that apply, by answer and rater."""
     ListExperiments: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]  # type: ignore[assignment]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]  # type: ignore[assignment]
@@ -409,7 +409,7 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_service_pb2.ListRatingsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListRatingsResponse, _abc.Awaitable[_results_service_pb2.ListRatingsResponse]]:
-        """People's ratings of a job's answers that apply, by answer and rater."""
+        """The ratings of a job's answers that apply, by answer and rater."""
 
     @_abc_1.abstractmethod
     def ListExperiments(

@@ -1,4 +1,4 @@
-"""What people score answers under rubrics: `/results/{job_id}/unrated` and `/results/{job_id}/ratings`."""
+"""What people and judges outside Touchstone score answers: `/results/{job_id}/unrated` and `/ratings`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from services.gateway.reads import jobs
 from services.words import rubrics
 from services.words.fields import INT32_MAX
 from touchstone.v1 import results_service_pb2
+from touchstone.v1.rubric_pb2 import Rubric
 
 MOST_RATINGS, MOST_UNRATED = 1_000, 500
 _NUMBER = integer(0, INT32_MAX)
@@ -36,9 +37,15 @@ _RATED = {
     ),
     "note": Field(text(2_000, least=0), about="A note."),
 }
+_RUBRIC = Field(RUBRIC, about="The rubric. If absent, that of the job's experiment.")
+_JUDGE = Field(
+    text(100, pattern=rubrics.OUTSIDE_JUDGE, means=rubrics.OUTSIDE_JUDGE_RULE),
+    about="The name of a judge outside Touchstone that gives the scores. If absent, you do, as a person.",
+)
 RATE_BODY = record(
     {
-        "rubric": Field(RUBRIC, required=True, about="The rubric."),
+        "rubric": _RUBRIC,
+        "judge": _JUDGE,
         "ratings": Field(
             list_of(record(_RATED, name="RatingRequest"), MOST_RATINGS), required=True, about="The ratings."
         ),
@@ -47,7 +54,8 @@ RATE_BODY = record(
 )
 UNRATED_BODY = record(
     {
-        "rubric": Field(RUBRIC, required=True, about="The rubric."),
+        "rubric": _RUBRIC,
+        "judge": _JUDGE,
         "limit": Field(integer(1, MOST_UNRATED), about="The most answers. 50 if absent."),
         "page_token": Field(text(2_000), about="The `next_page_token` of the page before."),
     },
@@ -71,6 +79,7 @@ UNRATED: Schema = shape(
         "answers": about(array(_ANSWER), "The answers, in an order drawn at random, the same for everybody."),
         "rated": about(COUNT, "The answers that you have rated under this rubric."),
         "unrated": about(COUNT, "The answers that you have not."),
+        "rubric": about(RUBRIC.schema, "The rubric by which they are to be rated."),
         **_PAGE,
     },
     name="Unrated",
@@ -90,6 +99,7 @@ _RATING: Schema = shape(
         "scores": _SCORES,
         "note": about(STRING, "The note."),
         "rater": about(STRING, "Who rates."),
+        "judge": about(null(STRING), "The judge outside Touchstone that gives the scores. null for a person."),
         "rated_at": about(null(TIME), "When."),
         "rubric_digest": about(STRING, "The SHA-256 of the rubric."),
     },
@@ -106,22 +116,26 @@ RATINGS: Schema = shape(
 
 
 async def unrated(call: Call) -> JSONResponse:
-    """The answers of a job that you have not rated under a rubric, in order. 404 for an unknown id."""
+    """The answers of a job that you, or a judge outside, have not rated under a rubric, in order. 404 for an unknown
+    id."""
     request = results_service_pb2.ListUnratedRequest(
         job_id=call.job_id,
-        rubric=rubric_of(call.body["rubric"]),
+        rubric=_rubric(call),
+        judge=call.body.get("judge") or "",
         page_size=call.body.get("limit") or 0,
         page_token=call.body.get("page_token") or "",
     )
     found = await call.ask(call.ctx.backend.results.ListUnrated, request)
     answers = [{name: getattr(one, name) for name in _ANSWER["properties"]} for one in found.answers]
-    counts = {"rated": found.rated, "unrated": found.unrated}
-    return JSONResponse({"answers": answers, **counts, "next_page_token": found.next_page_token or None})
+    more = {"rated": found.rated, "unrated": found.unrated, "rubric": json.loads(rubrics.written(found.rubric))}
+    return JSONResponse({"answers": answers, **more, "next_page_token": found.next_page_token or None})
 
 
 async def rate(call: Call) -> JSONResponse:
     """Stores your ratings of a job's answers: all, or none if one is wrong. The same ratings again change nothing."""
-    request = results_service_pb2.RateAnswersRequest(job_id=call.job_id, rubric=rubric_of(call.body["rubric"]))
+    request = results_service_pb2.RateAnswersRequest(
+        job_id=call.job_id, rubric=_rubric(call), judge=call.body.get("judge") or ""
+    )
     for given in call.body["ratings"]:
         scores = given.get("scores")
         request.ratings.add(
@@ -135,8 +149,13 @@ async def rate(call: Call) -> JSONResponse:
     return JSONResponse({"stored": stored.stored, "unchanged": stored.unchanged})
 
 
+def _rubric(call: Call) -> Rubric | None:
+    given = call.body.get("rubric")
+    return None if given is None else rubric_of(given)
+
+
 async def ratings(call: Call) -> JSONResponse:
-    """People's ratings of a job's answers, by answer and rater. 404 for an unknown id."""
+    """The ratings of a job's answers, by answer and rater. 404 for an unknown id."""
     query = call.query
     request = results_service_pb2.ListRatingsRequest(
         job_id=call.job_id,
@@ -149,6 +168,7 @@ async def ratings(call: Call) -> JSONResponse:
     shown = [
         {
             **{name: getattr(one, name) for name in ("task", "item", "repeat", "note", "rater", "rubric_digest")},
+            "judge": one.judge or None,
             "scores": json.loads(one.scores),
             "rated_at": jobs.iso(one.rated_at),
         }
@@ -181,11 +201,11 @@ LIST_RATINGS = Endpoint(
     "/results/{job_id}/ratings",
     ratings,
     "listRatings",
-    "People's ratings of a job's answers.",
+    "The ratings of a job's answers.",
     RATINGS,
     query=(
         Parameter("rubric_digest", text(64), "Only ratings under this rubric."),
-        Parameter("rater", text(200), "Only this person's ratings."),
+        Parameter("rater", text(200), "Only this user's ratings."),
         Parameter("limit", integer(1, MOST_RATINGS), "The most ratings. 500 if absent."),
         Parameter("page_token", text(2_000), "The `next_page_token` of the page before."),
     ),

@@ -94,6 +94,28 @@ _VERDICTS: Schema = shape(
     },
     name="VerdictAgreement",
 )
+_WITH_PEOPLE = about(
+    {"type": "object", "additionalProperties": _AGREEMENT},
+    "How the judge agrees with people, by metric. Empty where nobody rated under its rubric.",
+)
+_WITH_VERDICTS = about(null(_VERDICTS), "How it agrees with people's verdicts. null where no answer has both.")
+_OUTSIDE: Schema = shape(
+    {
+        "judge": about(STRING, "Its name."),
+        "rater": about(STRING, "The user who sends its scores."),
+        "rubric": about(RUBRIC.schema, "What it judges by."),
+        "judged": about(COUNT, "Answers that it has scored."),
+        "answers": about(COUNT, "Answers that there are."),
+        "means": about(
+            {"type": "object", "additionalProperties": null(FIGURE)},
+            "Its mean by metric, as shares of the scales, from 0 to 1; the composite comes first where there are "
+            "several criteria.",
+        ),
+        "agreement": _WITH_PEOPLE,
+        "verdicts": _WITH_VERDICTS,
+    },
+    name="OutsideJudge",
+)
 JUDGES: Schema = shape(
     {
         "job_id": members.JOB_ID,
@@ -113,13 +135,8 @@ JUDGES: Schema = shape(
                         "asked": about(COUNT, "Judgements that were asked for."),
                         "judged": about(COUNT, "Judgements that gave valid scores."),
                         "failed": about(COUNT, "Judgements that could not be read. They move no score."),
-                        "agreement": about(
-                            {"type": "object", "additionalProperties": _AGREEMENT},
-                            "How the judge agrees with people, by metric. Empty where nobody rated under its rubric.",
-                        ),
-                        "verdicts": about(
-                            null(_VERDICTS), "How it agrees with people's verdicts. null where no answer has both."
-                        ),
+                        "agreement": _WITH_PEOPLE,
+                        "verdicts": _WITH_VERDICTS,
                         "judgements": about(array(_JUDGEMENT), "Of the answer that was asked for."),
                     },
                     name="JudgeRun",
@@ -128,6 +145,7 @@ JUDGES: Schema = shape(
             ),
             "The jobs that judge, newest first.",
         ),
+        "outside": about(array(_OUTSIDE), "Judges outside Touchstone that have sent scores, by name."),
         "people": about(array(_PEOPLE), "How people agree with each other, by the rubrics under which they rated."),
     },
     name="Judges",
@@ -150,7 +168,7 @@ async def judge(call: Call) -> JSONResponse:
 
 
 async def judges(call: Call) -> JSONResponse:
-    """The jobs that judge a job's answers, newest first. 404 for an unknown id."""
+    """The judges of a job's answers: jobs, newest first, and judges outside. 404 for an unknown id."""
     query = call.query
     if (query["task"] is None) != (query["item"] is None):
         raise FieldErrors([("item", "Give task and item together, or neither.")])
@@ -159,7 +177,8 @@ async def judges(call: Call) -> JSONResponse:
     )
     found = await call.ask(call.ctx.backend.results.ListJudges, request)
     shown = [_shown(run, bool(request.task)) for run in found.judges]
-    return JSONResponse({"job_id": call.job_id, "judges": shown, "people": [_people(one) for one in found.people]})
+    people, outside = map(_people, found.people), map(_outside, found.outside)
+    return JSONResponse({"job_id": call.job_id, "judges": shown, "outside": [*outside], "people": [*people]})
 
 
 def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any]:
@@ -173,8 +192,7 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
         "criteria": dict(_criteria(run)),
         "asked": run.result.items_planned,
         "judged": outcomes.answered,
-        "agreement": {one.metric: _agreement(one) for one in run.agreement},
-        "verdicts": _verdicts(run.verdicts) if run.HasField("verdicts") else None,
+        **_against_people(run),
         "failed": run.result.items - outcomes.answered - outcomes.infrastructure_error,
     }
     if of_item:
@@ -188,6 +206,25 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
             for one in run.judgements
         ]
     return body
+
+
+def _outside(found: results_service_pb2.OutsideJudge) -> dict[str, Any]:
+    return {
+        "judge": found.judge,
+        "rater": found.rater,
+        "rubric": json.loads(rubrics.written(found.rubric)),
+        "judged": found.judged,
+        "answers": found.answers,
+        "means": {one.criterion: figure_of(one, "score") for one in found.means},
+        **_against_people(found),
+    }
+
+
+def _against_people(found: results_service_pb2.JudgeRun | results_service_pb2.OutsideJudge) -> dict[str, Any]:
+    return {
+        "agreement": {one.metric: _agreement(one) for one in found.agreement},
+        "verdicts": _verdicts(found.verdicts) if found.HasField("verdicts") else None,
+    }
 
 
 def _people(found: results_service_pb2.PeopleAgreement) -> dict[str, Any]:
@@ -248,7 +285,7 @@ LIST_JUDGES = Endpoint(
     "/results/{job_id}/judges",
     judges,
     "listJudges",
-    "The jobs that judge a job's answers, with their scores.",
+    "The judges of a job's answers, with their scores.",
     JUDGES,
     query=_ITEM,
 )

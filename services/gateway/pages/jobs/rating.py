@@ -159,7 +159,7 @@ async def _mine(request: Request, job: job_pb2.Job, view: View) -> tuple[Rubric,
     known: dict[str, Rubric] = {rubrics.digest(shipped()): shipped()}
     for _ in range(_PAGES):
         page = await ctx.backend.ask(ctx.backend.results.ListRatings, call, caller)
-        mine += page.ratings
+        mine += (one for one in page.ratings if not one.judge)
         known |= {rubrics.digest(one): one for one in page.rubrics}
         call.page_token = page.next_page_token
         if not page.next_page_token:

@@ -120,7 +120,8 @@ class Made:
                 items.append(one)
         writes.store_items(self.connection, [batch(job_id, TASK, items)])
 
-    def rate(self, job_id: str, said: Mapping[int, Scores], rater: str = "ann") -> None:
+    def rate(self, job_id: str, said: Mapping[int, Scores], rater: str = "ann", judge: str = "") -> None:
         given = [pb.Rating(task=TASK, item=row, scores=json.dumps(dict(scores))) for row, scores in said.items()]
-        request = pb.RateAnswersRequest(job_id=job_id, rubric=self.definition.rubric, ratings=given)
+        # That of the experiment.
+        request = pb.RateAnswersRequest(job_id=job_id, ratings=given, judge=judge)
         ratings.rate(self.connection, request, rater, NOW)

@@ -169,6 +169,19 @@ def test_people_count_without_a_judge_and_each_rater_the_same(connection: Connec
     assert board(connection, source=PEOPLE).rows[0].composite.value == 0.5
 
 
+def test_a_judge_outside_is_a_judge_and_none_of_the_people(connection: Connection) -> None:
+    made = Made(connection, prompts=["p"])
+    made.job("a")
+    made.rate("a", {0: all_of(5), 1: all_of(3)}, rater="bot", judge="acme/j")
+    found = board(connection)
+    assert (found.source, found.judge, list(found.judges)) == (JUDGE, "outside:bot/acme/j", ["outside:bot/acme/j"])
+    assert found.rows[0].composite.value == 0.75
+    assert not board(connection, source=PEOPLE).rows[0].scored
+    made.judge("j", "a", {0: all_of(1), 1: all_of(1)})
+    assert board(connection).rows[0].composite.value == 0.0
+    assert board(connection, judge="outside:bot/acme/j").rows[0].composite.value == 0.75
+
+
 def test_people_and_a_judge_together_are_the_estimate_of_both(connection: Connection) -> None:
     made = Made(connection, scenarios={"set": "tips", "count": 30})
     people = {row: {name: 1 + (row * 7 + place) % 5 for place, name in enumerate(CRITERIA)} for row in range(60)}

@@ -49,14 +49,15 @@ def judged(connection: Connection) -> Connection:
     return connection
 
 
-def _rate(connection: Connection, items: list[int], rater: str = "ann", more: int = 0) -> None:
+def _rate(connection: Connection, items: list[int], rater: str = "ann", more: int = 0, judge: str = "") -> None:
     given = [
         pb.Rating(
             task="t", item=item, scores=json.dumps({name: min(5, one + more) for name, one in _scores(item).items()})
         )
         for item in items
     ]
-    ratings.rate(connection, pb.RateAnswersRequest(job_id="a", rubric=RUBRIC, ratings=given), rater, NOW)
+    request = pb.RateAnswersRequest(job_id="a", rubric=RUBRIC, ratings=given, judge=judge)
+    ratings.rate(connection, request, rater, NOW)
 
 
 def _shares(metric: str, given: dict[int, dict[str, int]]) -> Floats:
@@ -156,3 +157,24 @@ def test_verdicts_agree_with_scores_on_their_side_of_half_the_scale(judged: Conn
     assert 0 < sum(agree) < len(agree)
     assert found.accuracy.value == pytest.approx(sum(agree) / len(agree))
     assert found.HasField("kappa")
+
+
+def test_a_judge_outside_is_compared_with_people_and_is_none_of_them(judged: Connection) -> None:
+    _rate(judged, list(range(20)))
+    before = people.among_people(judged, "a"), people.agreements(judged, "a", "judge", RUBRIC)
+    assert people.outside(judged, "a") == []
+    _rate(judged, list(range(30)), rater="bot", more=1, judge="acme/j")
+    _rate(judged, [0], rater="ann", judge="acme/j")
+    assert (people.among_people(judged, "a"), people.agreements(judged, "a", "judge", RUBRIC)) == before
+    other, found = people.outside(judged, "a")
+    assert (other.judge, other.rater, other.judged) == ("acme/j", "ann", 1)
+    assert (found.judge, found.rater, found.judged, found.answers) == ("acme/j", "bot", 30, ITEMS)
+    given = _shares("composite", {item: _above(item) for item in range(30)})
+    assert [one.criterion for one in found.means] == rubrics.names(RUBRIC)
+    assert found.means[0].score.value == pytest.approx(np.nanmean(given))
+    assert found.means[0].score.low < found.means[0].score.value < found.means[0].score.high
+    said = _shares("composite", {item: _scores(item) for item in range(20)})
+    expected = agreement.bias(given, said)
+    assert expected is not None
+    assert found.agreement[0].answers == 20
+    assert found.agreement[0].bias.value == pytest.approx(expected.value)

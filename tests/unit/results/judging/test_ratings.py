@@ -154,3 +154,24 @@ def test_a_rubric_is_stored_without_a_rating_and_its_digest_names_it(judged: Con
     found = ratings.list_ratings(judged, asked)
     assert ([*found.rubrics], [*found.ratings]) == ([rubric], [])
     assert not ratings.list_ratings(judged, pb.ListRatingsRequest(job_id="a")).rubrics
+
+
+def test_a_judge_outside_is_another_rater_than_its_user(judged: Connection) -> None:
+    assert rate(judged, rating(0), judge="acme/j") == (1, 0)
+    assert rate(judged, rating(0, scores(5))) == (1, 0)
+    assert rate(judged, rating(0), judge="acme/j") == (0, 1)
+    assert rate(judged, rating(0), judge="other") == (1, 0)
+    found = ratings.list_ratings(judged, pb.ListRatingsRequest(job_id="a", rater="ann")).ratings
+    assert [(one.judge, json.loads(one.scores)["relevance"]) for one in found] == [("", 5), ("acme/j", 3), ("other", 3)]
+    assert len(listed(judged)) == 3
+    by_judge = ratings.list_unrated(judged, pb.ListUnratedRequest(job_id="a", rubric=RUBRIC, judge="third"), "ann")
+    assert (by_judge.rated, by_judge.unrated, by_judge.rubric) == (0, 5, rubrics.parse(rubrics.written(RUBRIC)))
+    assert rate(judged, pb.Rating(task="t", item=0), judge="acme/j") == (1, 0)
+    assert len(listed(judged)) == 2
+
+
+def test_a_judges_name_and_a_missing_rubric_are_refused(judged: Connection) -> None:
+    with pytest.raises(InvalidRequestError, match="judge must be 1 to 100 letters"):
+        rate(judged, rating(0), judge="two words")
+    with pytest.raises(InvalidRequestError, match="Job a belongs to no experiment"):
+        ratings.rate(judged, pb.RateAnswersRequest(job_id="a"), "ann", NOW)

@@ -26,6 +26,8 @@ async def test_the_body_tells_of_the_job_and_the_signature_is_over_time_and_body
             "status": "failed",
             "model_name": "m",
             "benchmark_suite": "demo",
+            "experiment": None,
+            "judged_job": None,
             "project_id": 3,
             "owner": "alice",
             "created_at": "2026-11-20T10:00:00.500Z",

@@ -1,5 +1,5 @@
--- What people say of some jobs' answers under a rubric; `place` is a job's place among them.
-SELECT place, item, scores
+-- What people and judges outside say of some jobs' answers under a rubric; `place` is a job's place among them.
+SELECT place, item, scores, rater, judge
 FROM present_ratings
 JOIN (SELECT unnest($jobs::VARCHAR[]) AS job_id, generate_subscripts($jobs::VARCHAR[], 1) - 1 AS place) USING (job_id)
 WHERE rubric = $rubric AND repeat = 0
