@@ -310,6 +310,32 @@ async def test_the_form_counts_before_it_starts(gateway: Running) -> None:
     assert f"Experiment {NAME} exists and differs in" in words(other.text)
 
 
+async def test_the_form_takes_three_judges_and_a_rubric(gateway: Running) -> None:
+    judges = {
+        "judge": ["ollama|mistral:7b", "", "ollama|phi4-mini", "ollama|llama3.2:3b"],
+        "judge_repeats": ["3", "9", "", "2"],
+        "judge_budget": ["1.5", "", "", "0"],
+    }
+    rubric = "version: brief-v1\ncriteria: [{name: short}]"
+    answer = await sent(gateway, act="check", rubric=rubric, **judges)
+    assert answer.status_code == 200, words(answer.text)
+    call = started(gateway)[-1]
+    assert [(one.model, one.repeats, one.budget_usd) for one in call.judges] == [
+        ("mistral:7b", 3, 1.5),
+        ("phi4-mini", 0, 0),
+        ("llama3.2:3b", 2, 0),
+    ]
+    assert json.loads(call.definition)["rubric"] == {"version": "brief-v1", "criteria": [{"name": "short"}]}
+    assert words(answer.text, "<aside", "</aside>").count("after the last answer") == 3
+    judges |= {"judge_repeats": ["11", "", "x"], "judge_budget": ["", "", "", "-1"]}
+    wrong = await sent(gateway, act="check", rubric="version: [", **judges)
+    assert wrong.status_code == 422
+    for field, said in (("judge-0", "repeats must be"), ("judge-1", "repeats must be"), ("judge-2", "US dollars")):
+        assert re.search(rf'id="{field}-problem"[^>]*>[^<]*{said}', wrong.text), field
+    broken = await sent(gateway, act="check", rubric="version: [")
+    assert re.search(r'id="rubric-problem"[^>]*>[^<]+', broken.text)
+
+
 async def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(gateway: Running) -> None:
     answer = await sent(
         gateway,

@@ -1,4 +1,4 @@
-"""`POST /api/bench/run` where Airflow is set up: the definition is checked, then the DAG runs it."""
+"""`POST /api/bench/run` and the form where Airflow is set up: the definition is checked, then the DAG runs it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from deploy.local.ports import free_port
 from services.errors import InvalidRequestError
 from services.gateway.settings import Settings
 from tests.gateway.gateway_server import Running, running
+from tests.gateway.test_pages_experiments import FORM, NAME, checked_in, sent
 from tests.gateway.test_rest_experiments import BASE, DOCUMENT, asked
 from touchstone.v1 import job_pb2
 
@@ -163,3 +164,25 @@ def test_an_address_needs_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.from_env()
     assert (settings.airflow_token, settings.airflow_dag) == (TOKEN, "touchstone_bench")
     assert TOKEN not in repr(settings)
+
+
+async def test_the_form_triggers_the_dag_as_rest_does_and_says_so() -> None:
+    async with world() as (gateway, airflow):
+        text = (await gateway.client.get(FORM, headers={"Accept": "text/html"})).text
+        assert "Airflow runs it: its DAG starts the jobs" in text
+        checked = await sent(gateway, act="check")
+        assert checked.status_code == 200
+        assert airflow.runs == {}
+        answer = await sent(gateway, act="start", checked=checked_in(checked.text))
+        assert answer.status_code == 200, answer.text
+        ((run_id, conf),) = airflow.runs.items()
+        assert f'href="{airflow.url}/dags/touchstone_bench/runs/{run_id}"' in answer.text
+        assert f"Experiment {NAME} runs in Airflow" in answer.text
+        assert 'id="start"' not in answer.text
+        assert conf["experiment"] == NAME
+        assert asked(gateway).check_only
+        assert not gateway.world.datasets
+        airflow.refusal = 404, {"detail": "not found"}
+        refused = await sent(gateway, act="start", checked=checked_in(checked.text), request_id="other")
+        assert refused.status_code == 422
+        assert "Airflow has no DAG touchstone_bench." in refused.text

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from typing import Any
-
-from google.protobuf import json_format
 
 from services import numbers, rpc
 from services.errors import InvalidFieldsError, InvalidRequestError
@@ -18,16 +15,14 @@ from services.experiments.fields import NAME_RULE
 from services.experiments.scenarios import MOST_SCENARIOS, tips
 from services.gateway.api.answers import members
 from services.gateway.api.declare.endpoint import BENCH, Call, Endpoint
-from services.gateway.api.experiments import airflow
 from services.gateway.api.jobs.run import CONFIG, judge_of, judges_in
-from services.gateway.backend import EXPERIMENT_S
 from services.gateway.fields.checks import Check, Field, Problem, boolean, integer, list_of, number, record, text
 from services.gateway.fields.job import check_of, in_rest, option, parameter_about
 from services.gateway.fields.judges import RUBRIC, of_model
 from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, limit
 from services.gateway.fields.schema import COUNT, STRING, Schema, about, array, null, shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
-from services.gateway.reads import jobs
+from services.gateway.reads import airflow, jobs
 from services.words import rubrics
 from services.words.jobs import status_of
 from services.words.sampling import BY_REST_NAME
@@ -175,7 +170,7 @@ async def run(call: Call) -> JSONResponse:
     with each wrong field, 409 if an experiment of that name has other rows."""
     rpc.require_admin(call.caller)  # Before anything is looked up.
     body = call.body
-    only_check, by_dag = body.get("check_only") or False, bool(call.ctx.settings.airflow_url)
+    only_check = body.get("check_only") or False
     try:
         definition = {name: value for name, value in body.items() if name in _DEFINITION}
         if "provider" in body:
@@ -185,11 +180,9 @@ async def run(call: Call) -> JSONResponse:
             request_id=body.get("request_id") or uuid.uuid4().hex,
             definition=json.dumps(definition, ensure_ascii=False),
             judges=[await judge_of(call, one, f"judges[{place}].") for place, one in judges_in(body)],
-            check_only=only_check or by_dag,
+            check_only=only_check,
         )
-        ask = call.ctx.backend.scheduler.RunExperiment
-        made = await call.ctx.backend.ask(ask, request, call.caller, timeout_s=EXPERIMENT_S)
-        begun = None if only_check or not by_dag else await airflow.trigger(call.ctx.settings, *_dag_run(call, request))
+        made, begun = await airflow.run_experiment(call.ctx.backend, call.ctx.settings, request, call.caller)
     except InvalidRequestError as error:
         raise FieldErrors(_problems(error)) from error
     if only_check:
@@ -207,17 +200,6 @@ async def run(call: Call) -> JSONResponse:
             "message": message,
         }
     )
-
-
-def _dag_run(call: Call, request: scheduler_service_pb2.RunExperimentRequest) -> tuple[str, Mapping[str, Any]]:
-    """The id of the DAG's run, the same for a repeated request, and its conf."""
-    asked = sha256(f"{call.caller.user} {request.request_id}".encode()).hexdigest()[:16]
-    conf = {name: value for name, value in json.loads(request.definition).items() if value is not None}
-    if "name" in conf:
-        # Airflow shows the run's parameters, of which this is one.
-        conf["experiment"] = conf.pop("name")
-    judges = [json_format.MessageToDict(judge, preserving_proto_field_name=True) for judge in request.judges]
-    return f"touchstone_{asked}", conf | {"judges": judges}
 
 
 def _problems(error: InvalidRequestError) -> list[Problem]:

@@ -12,14 +12,16 @@ from services.errors import InvalidFieldsError, InvalidRequestError, TouchstoneE
 from services.experiments.prompts import SHIPPED, shipped
 from services.experiments.scenarios import tips
 from services.gateway import context
-from services.gateway.backend import EXPERIMENT_S
 from services.gateway.fields.job import in_rest
 from services.gateway.pages.display import palette
 from services.gateway.pages.experiments import listing
 from services.gateway.pages.forms.dataset_form import Group, groups
-from services.gateway.pages.forms.experiment_form import MOST_OWN, ExperimentForm
+from services.gateway.pages.forms.experiment_form import MOST_OWN, ExperimentForm, JudgeFields
 from services.gateway.pages.layout.shell import fragment, go_to, render
 from services.gateway.pages.runs.page import refusal
+from services.gateway.reads import airflow
+from services.gateway.reads.airflow import DagRun
+from services.words import rubrics
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import scheduler_service_pb2
 from touchstone.v1.scheduler_service_pb2 import RunExperimentResponse
@@ -33,8 +35,8 @@ async def form_page(request: Request) -> Response:
 
 
 async def start_experiment(request: Request) -> Response:
-    """Checks what was sent and shows the counts; starts what was checked before, and shows the experiment. 422 with a
-    sentence under each wrong field. Raises PermissionDeniedError."""
+    """Checks what was sent and shows the counts; starts what was checked before, and shows the experiment, or the run
+    of Airflow's DAG that will start it. 422 with a sentence under each wrong field. Raises PermissionDeniedError."""
     listing.require_admin(request)
     sent = await request.form()
     form = ExperimentForm.read(sent)
@@ -42,14 +44,15 @@ async def start_experiment(request: Request) -> Response:
         # Room for one more prompt.
         return await _drawn(request, form, None, 200, len(form.own) + 1)
     starts = sent.get("act") == "start" and form.checked == _digest(form)
-    made = await _run(request, form, check_only=not starts)
-    if made is None:
+    done = await _run(request, form, check_only=not starts)
+    if done is None:
         form.checked = ""
         return await _drawn(request, form, None, 422)
-    if starts:
+    made, begun = done
+    if starts and begun is None:
         return go_to(request, listing.address(made.experiment))
     form.checked = _digest(form)
-    return await _drawn(request, form, made, 200)
+    return await _drawn(request, form, made, 200, begun=begun)
 
 
 def _digest(form: ExperimentForm) -> str:
@@ -59,7 +62,9 @@ def _digest(form: ExperimentForm) -> str:
         return ""
 
 
-async def _run(request: Request, form: ExperimentForm, *, check_only: bool) -> RunExperimentResponse | None:
+async def _run(
+    request: Request, form: ExperimentForm, *, check_only: bool
+) -> tuple[RunExperimentResponse, DagRun | None] | None:
     """None if it was refused: the form says why."""
     asked = form.asked()
     if asked is None:
@@ -71,11 +76,10 @@ async def _run(request: Request, form: ExperimentForm, *, check_only: bool) -> R
         call = scheduler_service_pb2.RunExperimentRequest(
             request_id=form.request_id[:64],
             definition=json.dumps(asked, ensure_ascii=False),
-            judges=form.judges(),
+            judges=form.asked_judges(),
             check_only=check_only,
         )
-        method = ctx.backend.scheduler.RunExperiment
-        return await ctx.backend.ask(method, call, context.identity(request), timeout_s=EXPERIMENT_S)
+        return await airflow.run_experiment(ctx.backend, ctx.settings, call, context.identity(request))
     except InvalidRequestError as error:
         problems = error.problems if isinstance(error, InvalidFieldsError) else [(error.field, error.message)]
         form.refuse([(path, in_rest(sentence)) for path, sentence in problems])
@@ -88,9 +92,15 @@ async def _run(request: Request, form: ExperimentForm, *, check_only: bool) -> R
 
 
 async def _drawn(
-    request: Request, form: ExperimentForm, checked: RunExperimentResponse | None, status: int, room: int = 0
+    request: Request,
+    form: ExperimentForm,
+    checked: RunExperimentResponse | None,
+    status: int,
+    room: int = 0,
+    begun: DagRun | None = None,
 ) -> Response:
     values = await _values(request, form, checked, room)
+    values["begun"] = begun
     if "hx-request" in request.headers:
         return fragment(request, "experiments/_form.html", values, status)
     return await render(request, "experiments/new.html", "experiments", values, status)
@@ -112,12 +122,15 @@ async def _values(
     return {
         "form": form,
         "checked": checked,
+        "begun": None,
         "groups": offered,
         "slots": slots,
         "trouble": trouble,
         # What is no longer listed stays chosen, so that nothing of the form is lost.
         "unlisted": [one for one in form.models if one not in listed],
-        "unlisted_judge": form.judge if form.judge and form.judge not in listed else "",
+        "judge_rows": [*form.judges, *[JudgeFields()] * (rubrics.MOST_JUDGES - len(form.judges))],
+        "listed": listed,
+        "by_airflow": bool(context.of(request).settings.airflow_url),
         "shipped": [(name, shipped(name)) for name in SHIPPED],
         "own": [*form.own, *[("", "")] * max(0, min(MOST_OWN, room or max(1, len(form.own))) - len(form.own))],
         "most_own": MOST_OWN,

@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from starlette.datastructures import FormData, QueryParams
@@ -17,6 +18,7 @@ from services.experiments.definition import MAX_MODEL_B, N_TIPS
 from services.experiments.fields import DefinitionError
 from services.experiments.prompts import SHIPPED
 from services.experiments.scenarios import TIPS, tips
+from services.words import refusals, rubrics
 from services.words.fields import decimal
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import job_pb2
@@ -29,14 +31,25 @@ MOST_OWN = 20
 """Prompts of one's own that the form has room for."""
 _MOST = 1_000_000
 _NUMBERS = ("repeats", "n_tips", "max_model_b", "budget_usd", *(one.rest for one in PARAMETERS.values()))
+_PLACES = ("name", "models", "prompts", "scenarios", "diversity", "rubric", *_NUMBERS)
 _SAID = 3
 """Problems of one field that are said."""
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeFields:
+    """A judge as sent: an endpoint and a model with a bar between them, repeats, and US dollars."""
+
+    model: str = ""
+    repeats: str = ""
+    budget: str = ""
+
+
 @dataclass(slots=True)
 class ExperimentForm:
-    """As sent, with a sentence for each field that is wrong. `models` and `judge` are an endpoint and a model with a
-    bar between them; `own` are pairs of id and template. `checked` names what was checked last."""
+    """As sent, with a sentence for each field that is wrong. `models` are an endpoint and a model with a bar between
+    them; `rubric` is one in YAML or JSON, empty for the one that ships; `own` are pairs of id and template. `checked`
+    names what was checked last."""
 
     by: str = FIELDS
     name: str = ""
@@ -53,7 +66,8 @@ class ExperimentForm:
             dict.fromkeys(_NUMBERS, "") | {"repeats": "1", "n_tips": str(N_TIPS), "max_model_b": f"{MAX_MODEL_B:g}"}
         )
     )
-    judge: str = ""
+    rubric: str = ""
+    judges: list[JudgeFields] = field(default_factory=list)
     checked: str = ""
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     errors: dict[str, str] = field(default_factory=dict)
@@ -71,6 +85,11 @@ class ExperimentForm:
         def long(text: object) -> str:
             return str(text)[:_MOST].replace("\r\n", "\n")
 
+        parts = (
+            [str(text).strip()[:400] for text in sent.getlist(name)]
+            for name in ("judge", "judge_repeats", "judge_budget")
+        )
+        judges = [JudgeFields(*fields) for fields in zip_longest(*parts, fillvalue="")]
         ids = [str(text).strip()[:200] for text in sent.getlist("prompt_id")]
         own = list(zip(ids, map(long, sent.getlist("template")), strict=False))[:MOST_OWN]
         return cls(
@@ -85,7 +104,8 @@ class ExperimentForm:
             lines=long(sent.get("lines", "")),
             diversity=bool(one("diversity")),
             texts={name: one(name) for name in _NUMBERS},
-            judge=one("judge"),
+            rubric=long(sent.get("rubric", "")),
+            judges=[judge for judge in judges if judge.model][: rubrics.MOST_JUDGES],
             checked=one("checked"),
             request_id=one("request_id"),
         )
@@ -94,18 +114,32 @@ class ExperimentForm:
         """The definition, as far as it can be read; the scheduler says what is wrong with it. None for a text that
         cannot be read, with a sentence in `errors`."""
         try:
+            self.asked_judges()
             return self._of_text() if self.by == TEXT else self._of_fields()
         except DefinitionError as error:
             self.refuse(error.problems)
             return None
 
-    def judges(self) -> list[job_pb2.Judge]:
-        endpoint, _, model = self.judge.partition("|")
-        return [job_pb2.Judge(endpoint=endpoint, model=model)] if model else []
+    def asked_judges(self) -> list[job_pb2.Judge]:
+        """Raises DefinitionError for what is not a number."""
+        found: list[job_pb2.Judge] = []
+        wrong: list[tuple[str, str]] = []
+        for place, judge in enumerate(self.judges):
+            endpoint, _, model = judge.model.partition("|")
+            repeats, budget = _number(judge.repeats or "0"), _number(judge.budget or "0")
+            if not isinstance(repeats, int) or not 0 <= repeats <= rubrics.MOST_REPEATS:
+                wrong.append((f"judges[{place}]", refusals.between("repeats", 1, rubrics.MOST_REPEATS)))
+            elif isinstance(budget, str) or budget < 0:
+                wrong.append((f"judges[{place}]", "The budget must be a number of US dollars from 0."))
+            else:
+                found.append(job_pb2.Judge(endpoint=endpoint, model=model, repeats=repeats, budget_usd=budget))
+        if wrong:
+            raise DefinitionError(wrong)
+        return found
 
     def digest(self) -> str:
         """Names what was sent, without the id of the request."""
-        said = [self.by, self.judge]
+        said = [self.by, repr(self.judges)]
         said += [self.definition] if self.by == TEXT else [json.dumps(self._of_fields(), sort_keys=True, default=str)]
         return hashlib.sha256("\0".join(said).encode(errors="replace")).hexdigest()[:16]
 
@@ -127,13 +161,14 @@ class ExperimentForm:
         root, _, rest = path.partition("[")
         root = root.partition(".")[0]
         if root == "judges":
-            return "judge"
+            place = re.match(r"\d+", rest)
+            return f"judge-{place[0] if place else 0}"
         if self.by == TEXT:
             return "definition"
         if root == "prompts" and (number := re.match(r"\d+", rest)):
             own = int(number[0]) - len(self.shipped)
             return f"own-{own}" if 0 <= own < len(self.own) else "prompts"
-        return root if root in ("name", "models", "prompts", "scenarios", "diversity", *_NUMBERS) else ""
+        return root if root in _PLACES else ""
 
     def _of_text(self) -> dict[str, Any]:
         text = self.definition.strip()
@@ -148,9 +183,19 @@ class ExperimentForm:
             "prompts": [*self.shipped, *({"id": name, "template": text} for name, text in self.own)] or None,
             "scenarios": self._scenarios(),
             "diversity": self.diversity,
+            "rubric": self._rubric(),
             **{name: _number(text) for name, text in self.texts.items() if text},
         }
         return {name: value for name, value in made.items() if value is not None}
+
+    def _rubric(self) -> Any:
+        text = self.rubric.strip()
+        if not text:
+            return None
+        try:
+            return files.definition(text.encode(errors="replace"), is_json=text.startswith("{"))
+        except DefinitionError as error:
+            raise DefinitionError([("rubric", sentence) for _, sentence in error.problems]) from error
 
     def _scenarios(self) -> Any:
         if self.of == OWN:

@@ -1,16 +1,23 @@
-"""Airflow's REST API (v2): triggers the DAG that runs an experiment, where the operator has set Airflow up."""
+"""Runs an experiment: its jobs, or where the operator has set Airflow up, the DAG that starts them, by Airflow's REST
+API (v2)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
 import httpx
+from google.protobuf import json_format
 
+from services import rpc
 from services.errors import AwayError, InvalidRequestError, UnavailableError
+from services.gateway.backend import EXPERIMENT_S, Backend
 from services.gateway.settings import Settings
+from touchstone.v1.scheduler_service_pb2 import RunExperimentRequest, RunExperimentResponse
 
 _TIMEOUT_S = 30.0
 _MOST_DETAIL = 500
@@ -27,7 +34,31 @@ class DagRun:
     url: str
 
 
-async def trigger(settings: Settings, run_id: str, conf: Mapping[str, Any]) -> DagRun:
+async def run_experiment(
+    backend: Backend, settings: Settings, request: RunExperimentRequest, caller: rpc.Identity
+) -> tuple[RunExperimentResponse, DagRun | None]:
+    """Starts or continues it; with `check_only`, checks alone. Where Airflow is set up, the definition is checked, and
+    then the DAG starts it: a run that would fail at once is not triggered. Raises as the scheduler and `_trigger`."""
+    only_check, by_dag = request.check_only, bool(settings.airflow_url)
+    request.check_only = only_check or by_dag
+    made = await backend.ask(backend.scheduler.RunExperiment, request, caller, timeout_s=EXPERIMENT_S)
+    if only_check or not by_dag:
+        return made, None
+    return made, await _trigger(settings, *_dag_run(request, caller))
+
+
+def _dag_run(request: RunExperimentRequest, caller: rpc.Identity) -> tuple[str, Mapping[str, Any]]:
+    """The id of the DAG's run, the same for a repeated request, and its conf."""
+    asked = sha256(f"{caller.user} {request.request_id}".encode()).hexdigest()[:16]
+    conf = {name: value for name, value in json.loads(request.definition).items() if value is not None}
+    if "name" in conf:
+        # Airflow shows the run's parameters, of which this is one.
+        conf["experiment"] = conf.pop("name")
+    judges = [json_format.MessageToDict(judge, preserving_proto_field_name=True) for judge in request.judges]
+    return f"touchstone_{asked}", conf | {"judges": judges}
+
+
+async def _trigger(settings: Settings, run_id: str, conf: Mapping[str, Any]) -> DagRun:
     """Starts a run with this id, once: if there is one, that one is meant. Raises InvalidRequestError where Airflow
     refuses `conf`, AwayError where it does not answer, and UnavailableError where it must be set up otherwise."""
     base = settings.airflow_url.rstrip("/")
@@ -48,7 +79,7 @@ async def trigger(settings: Settings, run_id: str, conf: Mapping[str, Any]) -> D
 
 
 async def _token(client: httpx.AsyncClient, settings: Settings) -> str:
-    """A token for the configured user. Raises as `trigger`, and HTTPError."""
+    """A token for the configured user. Raises as `_trigger`, and HTTPError."""
     user = {"username": settings.airflow_user, "password": settings.airflow_password}
     answer = await client.post("/auth/token", json=user)
     if not answer.is_success:
