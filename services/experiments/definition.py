@@ -22,7 +22,7 @@ MAX_MODEL_B = 4.0
 KEEP_ALIVE = 0
 """Ollama unloads a model after each answer, so that two models are never in memory together."""
 N_TIPS = 5
-_OF_A_RUN = ("models", "max_model_b", "budget_usd", "priority")
+_OF_A_RUN = ("models", "max_model_b", "max_judge_b", "budget_usd", "priority")
 """What may differ between runs of one experiment."""
 
 
@@ -50,6 +50,8 @@ class Definition:
     """Parameters by their names in REST, each once."""
     max_model_b: float = MAX_MODEL_B
     """Billions of parameters; 0 means any."""
+    max_judge_b: float | None = None
+    """The same for judges. None means that of models."""
     budget_usd: float | None = None
     priority: str = ""
     """A word of `services.words.enums.PRIORITIES`; empty for the default."""
@@ -121,6 +123,8 @@ class Definition:
             "keep_alive": KEEP_ALIVE,
             "rubric": rubric,
         }
+        if self.max_judge_b is not None:
+            made["max_judge_b"] = self.max_judge_b
         if self.budget_usd is not None:
             made["budget_usd"] = self.budget_usd
         if self.priority:
@@ -139,11 +143,24 @@ class Definition:
 def too_large(definition: Definition, known_b: Mapping[Model, float] | None = None) -> Iterator[tuple[Model, str]]:
     """Models that are larger than `max_model_b`, each with the sentence that refuses it. A size is that of `known_b`,
     in billions of parameters, or else what the name says. An unknown size, 0, passes."""
+    words = f"max_model_b is {refusals.bound(definition.max_model_b)}. Choose a smaller model, or set max_model_b"
     for model in definition.models:
-        size = (known_b or {}).get(model) or numbers.parameters_b(model.model)
-        if definition.max_model_b and size > definition.max_model_b:
-            yield (
-                model,
-                f"{model.model} at {model.provider} has {size:g} billion parameters; max_model_b is "
-                f"{refusals.bound(definition.max_model_b)}. Choose a smaller model, or set max_model_b to 0 for any.",
-            )
+        if why := _too_large(model, definition.max_model_b, known_b or {}):
+            yield model, f"{why}; {words} to 0 for any."
+
+
+def judge_too_large(definition: Definition, judge: Model, known_b: Mapping[Model, float]) -> str:
+    """The sentence that refuses a judge; empty for one that is small enough. A size is as in `too_large`."""
+    own = definition.max_judge_b
+    most, name = (definition.max_model_b, "max_model_b") if own is None else (own, "max_judge_b")
+    why = _too_large(judge, most, known_b)
+    if not why:
+        return ""
+    return f"{why}; {name} is {refusals.bound(most)}. Choose a smaller judge, or set max_judge_b to 0 for any."
+
+
+def _too_large(model: Model, most_b: float, known_b: Mapping[Model, float]) -> str:
+    """How large it is, in words, if it is too large."""
+    size = known_b.get(model) or numbers.parameters_b(model.model)
+    is_too_large = most_b and size > most_b
+    return f"{model.model} at {model.provider} has {size:g} billion parameters" if is_too_large else ""

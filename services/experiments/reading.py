@@ -38,7 +38,7 @@ MOST_SCENARIO = 60 * 1024
 """Bytes of a scenario as JSON: it becomes the metadata of rows."""
 NAMES = (
     *("name", "models", "provider", "prompts", "scenarios", "repeats", "n_tips", "diversity", *BY_REST_NAME),
-    *("max_model_b", "keep_alive", "rubric", "budget_usd", "priority"),
+    *("max_model_b", "max_judge_b", "keep_alive", "rubric", "budget_usd", "priority"),
 )
 ALIASES = {"experiment": "name", "n_scenarios": "scenarios"}
 """Short forms: another word for the name, and the number of scenarios of the set "tips"."""
@@ -92,6 +92,7 @@ class _Reader(Fields):
             diversity=self.switch("diversity"),
             sampling=self._sampling(),
             max_model_b=float(self.number("max_model_b", MAX_MODEL_B, 0, MOST_MODEL_B)),
+            max_judge_b=self._max_judge_b(),
             budget_usd=self._budget(),
             priority=self._priority(),
         )
@@ -143,6 +144,11 @@ class _Reader(Fields):
             else:
                 found[parameter.rest] = value if parameter.whole else float(value)
         return found
+
+    def _max_judge_b(self) -> float | None:
+        if self.value.get("max_judge_b") is None:
+            return None
+        return float(self.number("max_judge_b", MAX_MODEL_B, 0, MOST_MODEL_B))
 
     def _budget(self) -> float | None:
         value = self.value.get("budget_usd")

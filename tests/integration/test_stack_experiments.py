@@ -136,6 +136,9 @@ def test_a_judge_on_the_same_machine_is_loaded_once_all_answers_are_there(stack:
     machine.story.clear()
     judge = job_pb2.Judge(endpoint="ollama", model="judge")
     definition = {"name": "judged", "models": MODELS[:2], "prompts": ["v1"], "scenarios": {"set": "tips", "count": 12}}
+    with pytest.raises(Exception, match="judge at ollama has 8 billion parameters; max_model_b is 4"):
+        _run(stack, judge, **definition)
+    definition["max_judge_b"] = 8
     made = _run(stack, judge, **definition)
     for job in made.jobs:
         assert stack.wait(job.job_id).state == job_pb2.Job.STATE_COMPLETED
@@ -165,7 +168,7 @@ def test_a_judge_on_the_same_machine_is_loaded_once_all_answers_are_there(stack:
         # All tips of an answer are the same.
         assert (row.diversity.value, row.diversity.n) == (0.0, 12)
 
-    again = _run(stack, job_pb2.Judge(endpoint="ollama", model="giant"), **definition)
+    again = _run(stack, job_pb2.Judge(endpoint="ollama", model="giant"), **definition | {"max_judge_b": 0})
     assert [(job.job_id, job.attempt, job.state) for job in again.jobs] == [
         (job.job_id, 1, job_pb2.Job.STATE_COMPLETED) for job in made.jobs
     ]

@@ -56,6 +56,7 @@ _PARAMS = {
     "max_model_b": Param(
         4.0, type="number", minimum=0, description="The largest model, in billions of parameters. 0 means any."
     ),
+    "max_judge_b": _number("The largest judge, in billions of parameters. 0 means any. max_model_b if empty.", 0),
     "rubric": Param(None, type=["null", "string", "object"], description="The rubric. tip-v1 if empty."),
     "judges": Param(
         [],

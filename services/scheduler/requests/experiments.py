@@ -23,7 +23,7 @@ from services.chat_requests import strict_json
 from services.chat_requests.faults import WrongRowError
 from services.errors import ConflictError, InvalidRequestError
 from services.experiments import reading
-from services.experiments.definition import Definition, Model, too_large
+from services.experiments.definition import Definition, Model, judge_too_large, too_large
 from services.experiments.fields import DefinitionError
 from services.rpc import Identity, check_request_id
 from services.scheduler.admission import judging_rules
@@ -78,7 +78,7 @@ class Experiments:
         have too many judges, or nothing is left of the budget."""
         check_request_id(request.request_id)
         endpoints = self._registry.fleet.endpoints(self._registry.now())
-        definition = await asyncio.to_thread(_read, request.definition, endpoints)
+        definition = await asyncio.to_thread(_read, request, endpoints)
         specs = {model: _spec(definition, model, request.judges) for model in definition.models}
         text = definition.written()
         rows = await self._results.prepare_experiment(caller.user, text, check_only=True)
@@ -188,9 +188,9 @@ class Experiments:
         return found
 
 
-def _read(text: str, endpoints: Sequence[endpoint_pb2.Endpoint]) -> Definition:
+def _read(request: pb.RunExperimentRequest, endpoints: Sequence[endpoint_pb2.Endpoint]) -> Definition:
     """Raises DefinitionError."""
-    data = text.encode()
+    data = request.definition.encode()
     if len(data) > MOST_BYTES:
         raise DefinitionError([("", refusals.too_large("The definition", len(data), MOST_BYTES, "bytes"))])
     try:
@@ -200,12 +200,17 @@ def _read(text: str, endpoints: Sequence[endpoint_pb2.Endpoint]) -> Definition:
     default = next((one.endpoint for one in endpoints if one.kind == "ollama"), "")
     definition = reading.read(value, providers=[one.endpoint for one in endpoints], default_provider=default)
     listed = {one.endpoint: one.models for one in endpoints}
+    judges = [Model(one.endpoint, one.model) for one in request.judges]
     sizes = {}
-    for model in definition.models:
-        found = named(listed[model.provider], model.model)
+    for model in (*definition.models, *judges):
+        found = named(listed.get(model.provider, ()), model.model)
         if found is not None and found.parameters_b:
             sizes[model] = found.parameters_b
-    if refused := [(f"models[{definition.models.index(one)}]", why) for one, why in too_large(definition, sizes)]:
+    refused = [(f"models[{definition.models.index(one)}]", why) for one, why in too_large(definition, sizes)]
+    for place, judge in enumerate(judges):
+        if why := judge_too_large(definition, judge, sizes):
+            refused.append((f"judges[{place}]", why))
+    if refused:
         raise DefinitionError(refused)
     return definition
 

@@ -72,6 +72,28 @@ def test_a_known_size_counts_more_than_a_name() -> None:
     assert list(definition.too_large(reading.read(small(max_model_b=0)), known)) == []
 
 
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({}, "j:8b at o has 8 billion parameters; max_model_b is 4. Choose a smaller judge, or set max_judge_b to 0"),
+        ({"max_model_b": 8}, ""),
+        ({"max_model_b": 0}, ""),
+        ({"max_judge_b": 8}, ""),
+        ({"max_judge_b": 0}, ""),
+        ({"max_judge_b": 7.5, "max_model_b": 0}, "max_judge_b is 7.5. Choose a smaller judge"),
+        ({"max_judge_b": None}, "max_model_b is 4."),
+    ],
+)
+def test_a_judge_has_the_limit_of_models_or_its_own(limits: dict[str, float], said: str) -> None:
+    made = reading.read(small(**limits))
+    refused = definition.judge_too_large(made, Model("o", "j:8b"), {})
+    assert said in refused
+    assert bool(said) == bool(refused)
+    assert reading.read(made.value()) == made
+    assert made.source() == reading.read(small()).source()
+    assert definition.judge_too_large(made, Model("o", "j:8b"), {Model("o", "j:8b"): 1.0}) == ""
+
+
 @pytest.mark.parametrize(("max_model_b", "taken"), [(0.4, False), (0.5, True), (0, True)])
 def test_the_largest_size_is_taken(max_model_b: float, taken: bool) -> None:
     fields = small(models=["o/qwen2.5:0.5b"], max_model_b=max_model_b)

@@ -51,6 +51,8 @@ def add(verbs: Any) -> None:
     add("--diversity", action="store_true", help="ask for tips that differ")
     words = f"the largest model, in billions of parameters; 0 for any (default: {experiments.MAX_MODEL_B:g})"
     add("--max-model-b", type=between(0, MOST_MODEL_B, whole=False), metavar="B", help=words)
+    words = "the largest judge, in billions of parameters; 0 for any (default: as --max-model-b)"
+    add("--max-judge-b", type=between(0, MOST_MODEL_B, whole=False), metavar="B", help=words)
     for parameter in PARAMETERS.values():
         add_field(parser, parameter)
     add_field(parser, ALL["budget_usd"], "; for all jobs together; needs --max-tokens")

@@ -84,6 +84,10 @@ _DEFINITION: dict[str, Field] = {
         about="The largest model, in billions of parameters. 0 means any.",
         default=MAX_MODEL_B,
     ),
+    "max_judge_b": Field(
+        number(0, numbers.MOST_PARAMETERS_B),
+        about="The largest judge, in billions of parameters. 0 means any. `max_model_b` if absent.",
+    ),
     "keep_alive": Field(integer(KEEP_ALIVE, KEEP_ALIVE), about="Always 0: a model leaves the memory after its answer."),
     "rubric": Field(
         _any_of("the name of a shipped rubric, or a rubric", "string", "object"),

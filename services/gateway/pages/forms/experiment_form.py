@@ -30,7 +30,7 @@ SET, OWN = "set", "own"
 MOST_OWN = 20
 """Prompts of one's own that the form has room for."""
 _MOST = 1_000_000
-_NUMBERS = ("repeats", "n_tips", "max_model_b", "budget_usd", *(one.rest for one in PARAMETERS.values()))
+_NUMBERS = ("repeats", "n_tips", "max_model_b", "max_judge_b", "budget_usd", *(one.rest for one in PARAMETERS.values()))
 _PLACES = ("name", "models", "prompts", "scenarios", "diversity", "rubric", *_NUMBERS)
 _SAID = 3
 """Problems of one field that are said."""

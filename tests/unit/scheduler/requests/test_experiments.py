@@ -287,6 +287,15 @@ async def test_what_cannot_run_is_refused_before_anything_is_made(
     assert not world.registry.jobs
 
 
+async def test_a_judge_that_is_too_large_is_refused_unless_the_definition_allows_it(world: World) -> None:
+    judge = job_pb2.Judge(endpoint="ollama", model="giant")
+    with pytest.raises(InvalidRequestError, match="giant at ollama has 70 billion parameters; max_model_b is 4") as no:
+        await _run(world, judge)
+    assert no.value.field == "judges[0]"
+    assert not world.results.experiments
+    assert len(_ids(await _run(world, judge, max_judge_b=70))) == 2
+
+
 async def test_other_rows_under_the_same_name_are_refused(world: World) -> None:
     await _run(world)
     with pytest.raises(ConflictError, match="other rows"):
@@ -381,7 +390,7 @@ async def test_a_judge_at_ollama_unloads_its_model(world: World) -> None:
     await world.start()
     judge = job_pb2.Judge(endpoint="ollama", model="giant")
     judge.sampling.extra_json = '{"keep_alive":"1h","think":false}'
-    (first,) = _ids(await _run(world, judge, models=MODELS[:1]))
+    (first,) = _ids(await _run(world, judge, models=MODELS[:1], max_judge_b=0))
     await _complete(world, first)
     (made,) = await _look(world)
     assert json.loads(made.spec.sampling.extra_json)["keep_alive"] == 0
