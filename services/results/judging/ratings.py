@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+
 from services import json_values
 from services.errors import BadLinesError, ConflictError, InvalidRequestError
 from services.results import paging
@@ -30,6 +32,22 @@ _JUDGE = re.compile(rubrics.OUTSIDE_JUDGE)
 _TEXT = 64 * 1024
 _NAMED = 100
 """Wrong ratings that a refusal names."""
+_SCHEMA = pa.schema(
+    [
+        ("number", pa.int32()),
+        ("job_id", pa.string()),
+        ("task", pa.string()),
+        ("item", pa.int32()),
+        ("repeat", pa.int32()),
+        ("rubric", pa.string()),
+        ("rater", pa.string()),
+        ("scores", pa.string()),
+        ("note", pa.string()),
+        ("rated_at", pa.timestamp("us")),
+        ("judge", pa.string()),
+    ]
+)
+"""Of the table of ratings. DuckDB takes a table of Arrow at once, and rows one after the other."""
 Place = tuple[str, int, int]
 """Task, item and repeat of an answer."""
 _SEED = 0
@@ -100,13 +118,14 @@ def _store(
         )
     if changed:
         ((last,),) = connection.execute("SELECT coalesce(max(number), 0) FROM ratings").fetchall()
-        connection.executemany(
-            "INSERT INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                [last + number, job_id, *place, digest, user, scores, note, now, judge]
-                for number, (place, (scores, note)) in enumerate(changed.items(), start=1)
-            ],
-        )
+        rows = [
+            (last + number, job_id, *place, digest, user, scores, note, now, judge)
+            for number, (place, (scores, note)) in enumerate(changed.items(), start=1)
+        ]
+        columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), _SCHEMA.types, strict=True)]
+        connection.register("ratings_batch", pa.Table.from_arrays(columns, schema=_SCHEMA))
+        connection.execute("INSERT INTO ratings FROM ratings_batch")
+        connection.unregister("ratings_batch")
     return pb.RateAnswersResponse(stored=len(changed), unchanged=len(said) - len(changed))
 
 

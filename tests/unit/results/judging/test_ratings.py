@@ -175,3 +175,10 @@ def test_a_judges_name_and_a_missing_rubric_are_refused(judged: Connection) -> N
         rate(judged, rating(0), judge="two words")
     with pytest.raises(InvalidRequestError, match="Job a belongs to no experiment"):
         ratings.rate(judged, pb.RateAnswersRequest(job_id="a"), "ann", NOW)
+
+
+def test_ratings_of_one_request_are_numbered_in_its_order_and_have_its_time(judged: Connection) -> None:
+    rate(judged, rating(3), rating(0, note="é"), rating(2))
+    rate(judged, rating(1), rating(0, scores(4)))
+    rows = judged.execute("SELECT number, item, note, rated_at FROM ratings ORDER BY number").fetchall()
+    assert rows == [(1, 3, "", NOW), (2, 0, "é", NOW), (3, 2, "", NOW), (4, 1, "", NOW), (5, 0, "", NOW)]
