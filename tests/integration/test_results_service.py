@@ -22,6 +22,7 @@ import pytest
 
 from deploy.local.ports import free_port
 from services import bus, rpc
+from services.experiments import reading
 from tests.nats_server import NatsServer
 from tests.unit.results.builders import ANSWERED, ERROR, answer, batch, event, job, plan
 from tests.waiting import answered
@@ -415,6 +416,32 @@ async def test_sealing_stored_items_stored_answers_and_experiments_need_an_admin
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.GetJob(pb.ResultsServiceGetJobRequest(job_id="x"))
         assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_whoever_may_see_the_jobs_of_an_experiment_rates_their_answers(
+    service: Service, connection: bus.Bus
+) -> None:
+    """The team rates; what ranks is for admins."""
+    service.environment |= {"TOUCHSTONE_AUTH": "token", "TOUCHSTONE_SERVICE_TOKEN": "s3cret"}
+    service.start()
+    made = job(str(uuid.uuid4()), plan("t", 10), state=job_pb2.Job.STATE_COMPLETED)
+    made.owner, made.spec.experiment_name = "root", "tips"
+    await publish_event(connection, event("0001", made, "completed"))
+    ann = rpc.metadata("s3cret", rpc.Identity("ann", token_pb2.ROLE_USER))
+    async with rpc.channel(service.address) as channel:
+        stub: Stub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        sealing = pb.SealJobRequest(job=made, results_sequence=await publish(connection, made.job_id, range(1)))
+        await stub.SealJob(sealing, timeout=90, metadata=rpc.metadata("s3cret"))
+        await answered(lambda: stub.ListEvents(pb.ListEventsRequest(), metadata=ann), lambda found: found.events)
+        asked = {"job_id": made.job_id, "rubric": reading.shipped_rubric()}
+        left = await stub.ListUnrated(pb.ListUnratedRequest(**asked), metadata=ann)
+        scores = '{"relevance": 4, "actionability": 3, "tone": 5}'
+        said = [pb.Rating(task=one.task, item=one.item, scores=scores) for one in left.answers]
+        rated = await stub.RateAnswers(pb.RateAnswersRequest(**asked, ratings=said), metadata=ann)
+        assert (len(left.answers), rated.stored) == (10, 10)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.GetExperiment(pb.GetExperimentRequest(name="tips"), metadata=ann)
+        assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
 
 
 async def test_items_that_replace_errors_are_stored(service: Service, connection: bus.Bus, stub: Stub) -> None:
