@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import json_object, leaf, of_files
 from touchstone_client.command.bench.board import add_experiment
 from touchstone_client.command.exits import DONE, REFUSED
-from touchstone_client.errors import InvalidError
+from touchstone_client.errors import InvalidError, NotFoundError
 from touchstone_client.files import unfinished
 
 _MOST_BYTES = 512 * 1024 * 1024
@@ -31,7 +32,10 @@ _NOTE = 2_000
 """Characters of a note."""
 _MOST_SAID = 100
 """Wrong scores that are named."""
-_ID_DIGITS = 16
+_MOST_SKIPPED = 10
+"""Cells of deleted jobs that are named."""
+_ID_DIGITS, _CHECK_DIGITS = 16, 4
+"""Of a cell's id: what names it, and what tells a wrong id from that of an answer that was deleted."""
 _WHOLE = 60 * 1024
 """Bytes of an answer up to which files and the service give all of it."""
 Rating = results_service_pb2.Rating
@@ -48,15 +52,22 @@ def add(verbs: Any) -> None:
     of_files(parser.add_argument("--export", required=True, metavar="FILE", help="the file to write; - for stdout"))
     parser.add_argument("--overwrite", action="store_true", help="replace a file, and the scores in it")
     words = "store the scores of an exported file"
-    more = "Stores the scores that you filled in: all of them, or none if one is wrong. Once more changes nothing."
+    more = (
+        "Stores the scores that you filled in: all of them, or none if one is wrong. Cells of jobs that were deleted "
+        "since are skipped and named. Once more changes nothing."
+    )
     parser = leaf(verbs, "apply", words, _apply, more)
     add_experiment(parser)
     of_files(parser.add_argument("--apply", required=True, metavar="FILE", help="the file; - for standard input"))
 
 
 def cell_id(job_id: str, task: str, item: int, repeat: int) -> str:
-    """Of an answer, in files. It does not say which model wrote it."""
-    return sha256(f"{job_id} {task}/{item}/{repeat}".encode()).hexdigest()[:_ID_DIGITS]
+    """Of an answer, in files. It does not say which model wrote it. Its last digits show that it is whole."""
+    return _checked(sha256(f"{job_id} {task}/{item}/{repeat}".encode()).hexdigest()[:_ID_DIGITS])
+
+
+def _checked(digits: str) -> str:
+    return digits + sha256(digits.encode()).hexdigest()[:_CHECK_DIGITS]
 
 
 # -- export --------------------------------------------------------------------------------------------------------
@@ -140,6 +151,7 @@ def _apply(options: argparse.Namespace) -> int:
             cell_id(run.job_id, run.task, run.item, run.repeat): run for run in client.experiment_runs(experiment.name)
         }
         said: dict[str, list[Rating]] = {}
+        gone: list[str] = []
         wrong: list[str] = []
         ids: set[str] = set()
         pending = notes = 0
@@ -148,6 +160,9 @@ def _apply(options: argparse.Namespace) -> int:
             if called in ids:
                 faults.append("occurs twice in the file")
             ids.add(called)
+            if answer is None and called == _checked(called[:_ID_DIGITS]):
+                gone.append(called)
+                continue
             scores, more = _scores(cell, experiment.rubric)
             faults += more
             wrong += [f"Cell {called} {fault}." for fault in faults]
@@ -162,13 +177,24 @@ def _apply(options: argparse.Namespace) -> int:
             said.setdefault(answer.job_id, []).append(rating)
         if wrong:
             return _refused(wrong)
+        if gone and len(gone) == len(cells):
+            raise InvalidError.of(f"No cell of {place} is an answer of {experiment.name}: its jobs were deleted.")
         stored = unchanged = 0
         rubric = rubrics.written(experiment.rubric)
         for job_id, ratings in said.items():
             for first in range(0, len(ratings), _AT_ONCE):
-                done = client.rate(job_id, rubric, ratings[first : first + _AT_ONCE])
+                part = ratings[first : first + _AT_ONCE]
+                try:
+                    done = client.rate(job_id, rubric, part)
+                except NotFoundError:
+                    # Deleted a moment ago.
+                    gone += [cell_id(job_id, one.task, one.item, one.repeat) for one in part]
+                    continue
                 stored, unchanged = stored + done.stored, unchanged + done.unchanged
     print(f"{counted(stored, 'score')} stored, {unchanged:,} as before, {pending:,} pending.")
+    if gone:
+        named = f"{', '.join(gone[:_MOST_SKIPPED])}{', …' if len(gone) > _MOST_SKIPPED else ''}"
+        print(f"touchstone: {counted(len(gone), 'cell')} skipped, of deleted jobs: {named}.", file=sys.stderr)
     if notes:
         print(f"touchstone: {counted(notes, 'note')} without scores not stored.", file=sys.stderr)
     return DONE
@@ -230,7 +256,12 @@ def _named(
     answer = answers.get(cell["id"])
     if answer is None:
         # Anything may stand there: as JSON, nothing of it reaches the terminal as it is.
-        return json.dumps(cell["id"][: 2 * _ID_DIGITS]), None, ["is not an answer of this experiment"]
+        plain = re.fullmatch(f"[0-9a-f]{{{_ID_DIGITS + _CHECK_DIGITS}}}", cell["id"])
+        return (
+            cell["id"] if plain else json.dumps(cell["id"][: 2 * _ID_DIGITS]),
+            None,
+            ["is not an answer of this experiment"],
+        )
     same = cell.get("answer") in (None, answer.answer) or len(answer.answer.encode()) > _WHOLE
     return cell["id"], answer, [] if same else ["has another answer than the experiment; export it again"]
 

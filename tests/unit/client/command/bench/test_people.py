@@ -160,6 +160,43 @@ def test_cells_that_are_not_those_of_the_experiment_are_named(told: Fakes, file:
     assert told.requests("RateAnswers") == []
 
 
+def test_cells_of_a_deleted_job_are_skipped_and_named_and_the_rest_is_stored(
+    told: Fakes, file: Path, capsys: Captured
+) -> None:
+    order = [cell["id"] for cell in json.loads(file.read_text())["cells"]]
+    gone = [cell_id(run.job_id, run.task, run.item, run.repeat) for run in runs() if run.job_id == JOBS["two"]]
+    # Broken scores of what no longer exists are nobody's business.
+    changed(file, *[{"tone": 9} if each in gone else GOOD for each in order])
+    kept = [run for run in runs() if run.job_id == JOBS["one"]]
+    told.answers["ListExperimentRuns"] = pb.ListExperimentRunsResponse(runs=kept)
+    assert apply(file) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "6 scores stored, 0 as before, 0 pending.\n"
+    named = ", ".join(each for each in order if each in gone)
+    assert shown.err == f"touchstone: 6 cells skipped, of deleted jobs: {named}.\n"
+    assert {request.job_id for request in told.requests("RateAnswers")} == {JOBS["one"]}
+    # With all of its jobs, nothing is left of a file.
+    told.answers["ListExperimentRuns"] = pb.ListExperimentRunsResponse()
+    assert apply(file) == 2
+    assert "No cell of" in capsys.readouterr().err
+
+
+def test_a_job_that_is_deleted_while_scores_are_stored_is_skipped_too(
+    told: Fakes, file: Path, capsys: Captured
+) -> None:
+    def rate(request: Any) -> Any:
+        if request.job_id == JOBS["one"]:
+            return errors.NotFoundError("Benchmark job not found")
+        return pb.RateAnswersResponse(stored=len(request.ratings))
+
+    told.answers["RateAnswers"] = rate
+    changed(file, *[GOOD] * 12)
+    assert apply(file) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "6 scores stored, 0 as before, 0 pending.\n"
+    assert "touchstone: 6 cells skipped, of deleted jobs: " in shown.err
+
+
 def test_cells_whose_ids_were_exchanged_and_broken_texts_are_named(told: Fakes, file: Path, capsys: Captured) -> None:
     document = json.loads(file.read_text())
     first, second, third = document["cells"][:3]
