@@ -62,6 +62,12 @@ class Experiments:
         at_work = [one for one in live if one.state in _HOLDS_SLOT]
         # One that has begun may see others come, which wait for it.
         begins = job.spec.HasField("judging") and job.state == PLANNING
+        judged = self.history.job(job.spec.judging.job_id) if begins else job
+        if begins and judged.attempt > job.spec.judging.attempt:
+            self.history.broken.append(
+                f"judge {job_id} of attempt {job.spec.judging.attempt} of job {judged.job_id} begins in attempt "
+                f"{judged.attempt}"
+            )
         if judging and (at_work or (begins and live)):
             other = (at_work or live)[0]
             self.history.broken.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from services import further_fields
 from services.errors import InvalidRequestError
 from services.words import refusals, rubrics
@@ -64,6 +66,18 @@ def as_job(judge: job_pb2.Judge, of: job_pb2.Job) -> job_pb2.JobSpec:
         budget_usd=judge.budget_usd,
         judging=job_pb2.Judging(job_id=of.job_id, rubric=judge.rubric, repeats=judge.repeats),
     )
+
+
+def request_id(job_id: str, attempt: int, place: int) -> str:
+    """Of the request that creates the judge at this place among those that a run names. No user can choose one with
+    spaces."""
+    return f"judge {job_id} {attempt} {place}"
+
+
+def asked_for(request: str) -> tuple[str, int] | None:
+    """The job and the attempt of which a `request_id` creates the judge; None for any other."""
+    found = re.fullmatch(r"judge (\S+) (\d+) \d+", request)
+    return (found[1], int(found[2])) if found else None
 
 
 def _rubric(text: str, field: str) -> str:

@@ -159,9 +159,9 @@ class Job:
         self.message.reason_detail = detail[:4000]
         self._finish(now)
 
-    def cancel(self, actor: str, now: float) -> None:
+    def cancel(self, actor: str, now: float, reason: str = "") -> None:
         self._move(CANCELLED, "cancelled")
-        self.message.reason = f"Cancelled by {actor}."
+        self.message.reason = reason or f"Cancelled by {actor}."
         self._finish(now)
 
     def retry(self, now: float) -> None:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from services.bus import KIND_BEGUN, KIND_ITEMS, KIND_RETURNED, Level, Room, of_job
 from services.errors import NotFoundError
+from services.scheduler.admission import judging_rules
 from services.scheduler.jobs import eta, queue
 from services.scheduler.jobs.fleet import Fleet, route
 from services.scheduler.jobs.job import COMPLETED, HOLDS_SLOT, PENDING, Job, seconds, stamp
@@ -125,6 +126,14 @@ class JobRegistry:
             for job in self.in_state(PENDING)
             if job.message.spec.experiment_name in (answering if _judges(job) else judged)
         }
+
+    def replaced_judges(self) -> list[Job]:
+        """Pending judges that a run named, of which the run has begun another attempt since: that one gets its own."""
+        return [job for job in self.in_state(PENDING) if self._is_replaced(judging_rules.asked_for(job.request_id))]
+
+    def _is_replaced(self, asked: tuple[str, int] | None) -> bool:
+        judged = self.jobs.get(asked[0]) if asked else None
+        return asked is not None and judged is not None and judged.message.attempt > asked[1]
 
     def pending_by_owner(self) -> Counter[str]:
         return Counter(job.message.owner for job in self.in_state(PENDING))

@@ -174,7 +174,7 @@ class Scheduler:
             # Jobs that end faster than they can be sealed would wait in their last step instead of in the queue.
             if len(registry.in_state(FINALIZING)) >= _MOST_SCORING:
                 free = {}
-            apart = registry.kept_apart()
+            apart = registry.kept_apart() | {job.id for job in registry.replaced_judges()}
             for waiting in registry.waiting() if registry.room.level is Level.ENOUGH else ():
                 job = registry.jobs[waiting.job_id]
                 batched = job.message.spec.provider_batch

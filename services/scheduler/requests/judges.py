@@ -1,7 +1,8 @@
 """Starts the judges of completed jobs: those of an experiment's jobs once none of its jobs waits or runs.
 
 Each judge's job is created by a request whose id names the judged attempt, so that it is created once, whatever
-crashes: a finished job is looked at again until its judges have started.
+crashes: a finished job is looked at again until its judges have started. If the job runs again first, a judge that
+still waits is cancelled: the new attempt is judged as a whole.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Judges:
         """Runs until cancelled. Raises LeadershipLostError."""
         while True:
             heed_cancel()
+            await self._drop_replaced()
             waits = False
             answering = self._registry.answering()
             for job in list(self._registry.jobs.values()):
@@ -46,6 +48,19 @@ class Judges:
                 if spec.judges and ended:
                     waits |= not await self._start_all(job)
             await asyncio.sleep(_RETRY_S if waits else _LOOK_S)
+
+    async def _drop_replaced(self) -> None:
+        """Cancels judges that wait while the answers that they were to judge are replaced: the next attempt is judged
+        as a whole. A judge that was replaced before a crash is found again here, and never starts in between."""
+        registry = self._registry
+        if not registry.replaced_judges():
+            return
+        async with registry.lock:
+            for judge in registry.replaced_judges():
+                judged = judge.message.spec.judging.job_id
+                why = f"Job {judged} runs again. Its answers get a new judge once it has completed."
+                judge.cancel("scheduler", registry.now(), why)
+                await registry.finish(judge, "scheduler", "cancelled")
 
     async def _start_all(self, job: Job) -> bool:
         """Whether all have started, or cannot."""
@@ -58,8 +73,7 @@ class Judges:
 
     async def _start(self, job: Job, judge: job_pb2.Judge, key: tuple[str, int, int]) -> bool:
         owner = Identity(job.message.owner, token_pb2.ROLE_USER)
-        # No user can choose a request id with spaces.
-        request_id = f"judge {job.id} {job.message.attempt} {key[2]}"
+        request_id = judging_rules.request_id(*key)
         named = f"judge {judge.model} of {judge.endpoint}"
         try:
             made = await self._desk.create_judge(owner, request_id, judging_rules.as_job(judge, job.message))

@@ -69,6 +69,50 @@ async def test_each_judge_of_a_completed_job_starts_once(world: World) -> None:
     await world.stop()
 
 
+async def test_a_judge_that_waits_while_its_job_runs_again_never_starts(world: World) -> None:
+    world.registry.limits = Limits(running_jobs=1)
+    job_id = await _completed(world, _judge())
+    busy = await world.desk.create(ALICE, "", spec())
+    await world.settle()
+    (judge,) = await _look(world)
+    assert (world.state(busy.job_id), judge.state) == ("planning", job_pb2.Job.STATE_PENDING)
+    world.registry.jobs[job_id].message.incomplete = True
+    await world.desk.retry(ALICE, job_id)
+    # Before anybody has cancelled it, as after a crash, there is room for it.
+    await world.desk.cancel(ALICE, busy.job_id)
+    await world.settle()
+    assert (world.state(judge.job_id), world.state(job_id)) == ("pending", "planning")
+    (dropped,) = await _look(world)
+    assert (dropped.job_id, world.state(judge.job_id)) == (judge.job_id, "cancelled")
+    assert dropped.reason == f"Job {job_id} runs again. Its answers get a new judge once it has completed."
+    assert (world.store.events[-1].actor, world.store.events[-1].action) == ("scheduler", "cancelled")
+    await world.planned(job_id)
+    await world.run_all(job_id)
+    await world.settle()
+    made = await _look(world, looks=2)
+    assert len(made) == 2
+    # A user who retries the old one learns the same.
+    await world.desk.retry(ALICE, judge.job_id)
+    await _look(world)
+    assert world.state(judge.job_id) == "cancelled"
+    await world.stop()
+
+
+async def test_a_judge_that_a_user_started_stays_when_its_job_runs_again(world: World) -> None:
+    world.registry.limits = Limits(running_jobs=1)
+    job_id = await _completed(world)
+    asked = job_pb2.JobSpec(endpoint="stub", model="m1", judging=job_pb2.Judging(job_id=job_id, rubric=RUBRIC))
+    busy = await world.desk.create(ALICE, "", spec())
+    await world.settle()
+    judge = await world.desk.create(ALICE, "mine", asked)
+    world.registry.jobs[job_id].message.incomplete = True
+    await world.desk.retry(ALICE, job_id)
+    await _look(world)
+    await world.desk.cancel(ALICE, busy.job_id)
+    assert world.state(judge.job_id) == "pending"
+    await world.stop()
+
+
 async def test_a_judge_waits_for_the_results_service_and_for_room_in_the_queue(world: World) -> None:
     await _completed(world, _judge())
     world.results.down = True
