@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from services.errors import InvalidRequestError
+from services.words.addresses import DNS, split
 
 LONG_S = 10**9
 """Most seconds of a time without another limit: 31 years."""
@@ -93,11 +94,16 @@ def own_host(name: str, default: str, environ: Mapping[str, str] | None = None) 
 
 
 def addresses(name: str, default: str, environ: Mapping[str, str] | None = None) -> str:
-    """The host:port of a server, or of several, separated by commas."""
+    """Where a server is, as host:port; a name of several, as dns:///host:port; or several of both,
+    separated by commas."""
     given = text(name, default, environ)
-    if not all(_is_address(one, least_port=1) for one in given.split(",")):
-        raise InvalidRequestError(f"{name} must be host:port, such as {default}; it is {_shown(given)}.")
-    return given
+    listed = split(given)
+    if not all(_is_address(one.removeprefix(DNS), least_port=1) for one in listed):
+        raise InvalidRequestError(
+            f"{name} must be host:port, such as {default}, or {DNS}host:port, or several of them separated by commas; "
+            f"it is {_shown(given)}."
+        )
+    return ",".join(listed)
 
 
 def url(name: str, default: str, schemes: Sequence[str], environ: Mapping[str, str] | None = None) -> str:

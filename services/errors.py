@@ -14,6 +14,7 @@ TouchstoneError
 └── UnavailableError       a service or server does not answer; what was asked may or may not be done
     ├── AwayError          it is silent
     ├── BusyError          the service has too much to do; nothing was done
+    ├── StandbyError       another scheduler leads, or none; nothing was done
     ├── DamagedFilesError  stored files cannot be read: starting again changes nothing
     └── NoRoomError        a disk is full; `retry_after_s` tells when to try again
 """
@@ -126,6 +127,10 @@ class AwayError(UnavailableError):
 
 class BusyError(UnavailableError):
     """The service has too much to do. It did nothing; clients must not repeat this at once."""
+
+
+class StandbyError(UnavailableError):
+    """This scheduler does not lead. It did nothing, so the same call may be sent to another one."""
 
 
 class DamagedFilesError(UnavailableError):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
+from services.words.addresses import Search, leader_of
 from touchstone.v1 import dataset_service_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone_client.settings import SYSTEM_CA, Settings
+
+C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,43 +69,49 @@ ONCE = (
 """Calls that are not repeated: a second one would do more, or report that there is nothing left to do. Uploads are long
 and left to the caller. Creates with a request id may be repeated."""
 
-OPTIONS = (
-    (
-        "grpc.service_config",
-        json.dumps(
+
+def options(address: str, service: Service, *, listed: bool) -> list[tuple[str, Any]]:
+    """Of a channel to one address. `listed`: there are others, which are tried in place of this one again."""
+    leader = leader_of(address, service.name) if service is SCHEDULER else {}
+    # While no server behind the name leads, calls wait.
+    wait = {"waitForReady": True} if leader and not listed else {}
+    config = {
+        **leader,
+        "methodConfig": [
             {
-                "methodConfig": [
-                    {
-                        "name": [{}],
-                        "retryPolicy": {
-                            "maxAttempts": 5,
-                            "initialBackoff": "0.1s",
-                            "maxBackoff": "1s",
-                            "backoffMultiplier": 2,
-                            "retryableStatusCodes": ["UNAVAILABLE"],
-                        },
-                    },
-                    {"name": [{"service": s.name, "method": method} for s in SERVICES for method in ONCE]},
-                ]
-            }
-        ),
-    ),
-    # A watch of a waiting job may receive nothing for hours: without these a vanished host would never be noticed.
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-)
+                "name": [{}],
+                **wait,
+                "retryPolicy": {
+                    "maxAttempts": 5,
+                    "initialBackoff": "0.1s",
+                    "maxBackoff": "1s",
+                    "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["UNAVAILABLE"],
+                },
+            },
+            {"name": [{"service": s.name, "method": method} for s in SERVICES for method in ONCE], **wait},
+        ],
+    }
+    made: list[tuple[str, Any]] = [
+        ("grpc.service_config", json.dumps(config)),
+        # A watch of a waiting job may receive nothing for hours: without these a vanished host would never be noticed.
+        ("grpc.keepalive_time_ms", 11_000),
+        ("grpc.keepalive_timeout_ms", 4_000),
+        ("grpc.max_reconnect_backoff_ms", 2_000),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+    ]
+    # A host that is cut off is given up after 2 s in place of 20.
+    return made + ([("grpc.enable_retries", 0), ("grpc.min_reconnect_backoff_ms", 2000)] if listed else [])
+
+
+def search(order: list[C], method: Method, timeout_s: float | None) -> Search[C]:
+    """The way of one call through the channels to the addresses of its service."""
+    return Search(order, timeout_s, once=method.path.rpartition("/")[2] in ONCE)
 
 
 def method_of(request: Message) -> Method:
     """The method that takes this request."""
     return _METHODS[request.DESCRIPTOR.full_name]
-
-
-def target(address: str) -> str:
-    """gRPC's name for one server, or for several: a:1,b:2."""
-    return f"ipv4:{address}" if "," in address else address
 
 
 def credentials(settings: Settings) -> grpc.ChannelCredentials | None:

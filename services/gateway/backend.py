@@ -27,6 +27,7 @@ Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 _CONNECT_S = 0.3
+SCHEDULER, RESULTS = "touchstone.v1.SchedulerService", "touchstone.v1.ResultsService"
 
 
 class SilentError(Exception):
@@ -37,8 +38,10 @@ class Line:
     """The channel to one service. It is silent when no call gets an answer for `silence_s`, and neither does a
     question for its health."""
 
-    def __init__(self, channel: grpc.aio.Channel, silence_s: float) -> None:
+    def __init__(self, channel: grpc.aio.Channel, service: str, silence_s: float) -> None:
+        """`service` is the full name of the service whose health is asked."""
         self.channel = channel
+        self._service = service
         self._silence_s = silence_s
         self._heard = -silence_s
         self._looking: asyncio.Task[bool] | None = None
@@ -64,10 +67,15 @@ class Line:
         return response
 
     async def serving(self, timeout_s: float) -> bool:
-        """Whether the service says so."""
-        stub = health_pb2_grpc.HealthStub(self.channel)
+        """Whether the service says so, at one of its addresses."""
+        one = self.channel
+        parts = one.parts if isinstance(one, rpc.Balanced) else [one]
+        return any(await asyncio.gather(*(self._serving(part, timeout_s) for part in parts)))
+
+    async def _serving(self, channel: grpc.aio.Channel, timeout_s: float) -> bool:
+        stub = health_pb2_grpc.HealthStub(channel)
         try:
-            answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout_s)
+            answer = await stub.Check(health_pb2.HealthCheckRequest(service=self._service), timeout=timeout_s)
         except grpc.aio.AioRpcError:
             return False
         self._heard = time.monotonic()
@@ -130,7 +138,10 @@ class Backend:
         room: Room,
     ) -> None:
         """`room` is about the disk on which the services write, as far as it is known here."""
-        self._lines = {"scheduler": Line(scheduler, timeout_s), "results": Line(results, timeout_s)}
+        self._lines = {
+            "scheduler": Line(scheduler, SCHEDULER, timeout_s),
+            "results": Line(results, RESULTS, timeout_s),
+        }
         self.scheduler = SchedulerServiceStub(scheduler)
         self.results = ResultsServiceStub(results)
         self.datasets = DatasetServiceStub(results)

@@ -16,7 +16,7 @@ from services.errors import InvalidRequestError, UnavailableError
 from services.gateway.access.auth import ClosedAccess, LocalAccess, Sessions, TokenAccess, TokenCache
 from services.gateway.access.limits import SlidingWindow, Streams
 from services.gateway.app import create_app
-from services.gateway.backend import Backend
+from services.gateway.backend import SCHEDULER, Backend
 from services.gateway.context import Context
 from services.gateway.http.connections import Crowd
 from services.gateway.pages.templates import environment
@@ -40,7 +40,7 @@ class _Server(uvicorn.Server):
 def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, service_token: str) -> Context:
     """The gateway's parts. Channels connect when they are first used."""
     tls = rpc.Tls.from_env()
-    scheduler, results = rpc.channel(settings.scheduler, tls), rpc.channel(settings.results, tls)
+    scheduler, results = rpc.channel(settings.scheduler, tls, SCHEDULER), rpc.channel(settings.results, tls)
     room = bus.Room.from_env(settings.state_dir, "")
     backend = Backend(scheduler, results, service_token, settings.call_timeout_s, room)
     catalogue = Catalogue(backend)

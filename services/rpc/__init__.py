@@ -7,6 +7,7 @@ Identity travels in call metadata and is read by `IdentityInterceptor` only:
 - without tokens (local mode) every caller is `local`, an admin.
 """
 
+from services.rpc.addresses import Balanced
 from services.rpc.caller import (
     LOCAL,
     Authenticator,
@@ -33,6 +34,7 @@ __all__ = [
     "PLAIN",
     "WRONG_SETTINGS",
     "Authenticator",
+    "Balanced",
     "Identity",
     "IdentityInterceptor",
     "Server",

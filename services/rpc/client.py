@@ -4,55 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import grpc
 
+from services.rpc.addresses import Balanced
 from services.rpc.caller import Identity
 from services.rpc.server import MAX_MESSAGE_BYTES
 from services.rpc.tls import PLAIN, Tls
+from services.words.addresses import leader_of, split
 
-_SERVICE_CONFIG = {
-    "loadBalancingConfig": [{"round_robin": {}}],
-    "methodConfig": [
-        {
-            "name": [{}],
-            "waitForReady": True,
-            "retryPolicy": {
-                "maxAttempts": 5,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "1s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        },
-        # A second call of these would do more, or report that the job cannot be cancelled or the thing no longer
-        # exists. Uploads are long and left to the caller.
-        {
-            "name": [
-                *(
-                    {"service": "touchstone.v1.SchedulerService", "method": method}
-                    for method in (
-                        "CancelJob",
-                        "RetryJob",
-                        "DeleteJob",
-                        "DeleteSchedule",
-                        "CreateWebhook",
-                        "DeleteWebhook",
-                        "RedeliverWebhook",
-                    )
-                ),
-                {"service": "touchstone.v1.ResultsService", "method": "ImportAnswers"},
-                *(
-                    {"service": "touchstone.v1.DatasetService", "method": method}
-                    for method in ("UploadDataset", "CreateHubDataset", "DeleteDataset")
-                ),
-            ],
-            "waitForReady": True,
-        },
-    ],
+ONCE = {
+    "touchstone.v1.SchedulerService": (
+        "CancelJob",
+        "RetryJob",
+        "DeleteJob",
+        "DeleteSchedule",
+        "CreateWebhook",
+        "DeleteWebhook",
+        "RedeliverWebhook",
+    ),
+    "touchstone.v1.ResultsService": ("ImportAnswers",),
+    "touchstone.v1.DatasetService": ("UploadDataset", "CreateHubDataset", "DeleteDataset"),
 }
+"""A second call of these would do more, or report that the job cannot be cancelled or the thing no longer exists.
+Uploads are long and left to the caller."""
+
+
+def _service_config(wait_for_ready: bool, leader: Mapping[str, Any]) -> str:
+    once = [{"service": service, "method": method} for service, methods in ONCE.items() for method in methods]
+    config: dict[str, Any] = {
+        "loadBalancingConfig": [{"round_robin": {}}],
+        **leader,
+        "methodConfig": [
+            {
+                "name": [{}],
+                "waitForReady": wait_for_ready,
+                "retryPolicy": {
+                    "maxAttempts": 5,
+                    "initialBackoff": "0.1s",
+                    "maxBackoff": "1s",
+                    "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["UNAVAILABLE"],
+                },
+            },
+            {"name": once, "waitForReady": wait_for_ready},
+        ],
+    }
+    return json.dumps(config)
+
+
 Q = TypeVar("Q")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -63,20 +65,37 @@ _LATE_CHECKS = 400
 _Told = tuple[grpc.StatusCode, str, grpc.aio.Metadata]
 
 
-def channel(address: str, tls: Tls = PLAIN) -> grpc.aio.Channel:
-    """A channel that reconnects and retries UNAVAILABLE. `address` may list several servers: a:1,b:2."""
-    target = f"ipv4:{address}" if "," in address else address
+def channel(address: str, tls: Tls = PLAIN, leads: str = "") -> grpc.aio.Channel:
+    """A channel that reconnects and retries UNAVAILABLE.
+
+    `address` is host:port; a name of several servers, as dns:///host:port; or several of both, separated
+    by commas: see `services.rpc.addresses`. `leads` is the full name of a service that only one of them answers.
+    """
+    listed = split(address)
+    if len(listed) > 1:
+        return Balanced([_one(one, tls, leads, listed=True) for one in listed], ONCE)
+    return _one(address, tls, leads, listed=False)
+
+
+def _one(address: str, tls: Tls, leads: str, *, listed: bool) -> grpc.aio.Channel:
+    leader = leader_of(address, leads) if leads else {}
     options = [
-        ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+        ("grpc.service_config", _service_config(not listed, leader)),
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
         ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
         ("grpc.max_reconnect_backoff_ms", 1000),
         ("grpc.initial_reconnect_backoff_ms", 100),
+        # A host that is cut off is noticed only this way. Servers accept a ping every 10 s.
+        ("grpc.keepalive_time_ms", 11_000),
+        ("grpc.keepalive_timeout_ms", 3_000),
     ]
+    if listed:
+        # `Balanced` tries the other servers instead, at once; and it does not wait 20 s for a host that is cut off.
+        options += [("grpc.enable_retries", 0), ("grpc.min_reconnect_backoff_ms", 2000)]
     credentials = tls.channel_credentials()
     if credentials is None:
-        return grpc.aio.insecure_channel(target, options=options)
-    return grpc.aio.secure_channel(target, credentials, options=options)
+        return grpc.aio.insecure_channel(address, options=options)
+    return grpc.aio.secure_channel(address, credentials, options=options)
 
 
 def metadata(service_token: str, caller: Identity | None = None) -> tuple[tuple[str, str], ...]:

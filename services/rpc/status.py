@@ -12,6 +12,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from services import errors
+from services.words.addresses import NOT_LEADING
 from touchstone.v1 import dataset_pb2
 
 _CODES: dict[type[errors.TouchstoneError], grpc.StatusCode] = {
@@ -35,6 +36,10 @@ _MOST_VIOLATIONS_BYTES = 4500
 all."""
 _MOST_REASONS_BYTES = 2500
 _LINE = re.compile(r"line ([0-9]{1,18})")
+_UNAVAILABLE: dict[str, type[errors.UnavailableError]] = {
+    _NO_ROOM: errors.NoRoomError,
+    NOT_LEADING: errors.StandbyError,
+}
 _ERRORS = {code: error for error, code in _CODES.items()}
 
 
@@ -59,6 +64,8 @@ def to_status(error: errors.TouchstoneError) -> Any:
         details.append(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=error.retry_after_s)))
         if isinstance(error, errors.NoRoomError):
             details.append(error_details_pb2.ErrorInfo(reason=_NO_ROOM))
+        elif isinstance(error, errors.StandbyError):
+            details.append(error_details_pb2.ErrorInfo(reason=NOT_LEADING))
     elif isinstance(error, errors.ConflictError):
         failure = error_details_pb2.PreconditionFailure.Violation(type="STATE", description=error.message)
         details.append(error_details_pb2.PreconditionFailure(violations=[failure]))
@@ -111,7 +118,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.TouchstoneError:
     if kind is errors.LimitReachedError:
         return errors.LimitReachedError(message, _retry_after_s(status) or 1)
     if kind is errors.UnavailableError:
-        unavailable = errors.NoRoomError if _says_no_room(status) else errors.UnavailableError
+        unavailable = _UNAVAILABLE.get(_info(status), errors.UnavailableError)
         seconds = _retry_after_s(status)
         return unavailable(message, seconds) if seconds else unavailable(message)
     if kind is errors.InvalidRequestError:
@@ -125,9 +132,10 @@ def _retry_after_s(status: Any) -> int:
     return next((int(retry.retry_delay.seconds) for d in status.details if d.Unpack(retry)), 0) if status else 0
 
 
-def _says_no_room(status: Any) -> bool:
+def _info(status: Any) -> str:
+    """The reason in the status; empty without one."""
     info = error_details_pb2.ErrorInfo()
-    return any(d.Unpack(info) and info.reason == _NO_ROOM for d in status.details) if status else False
+    return next((info.reason for d in status.details if d.Unpack(info)), "") if status else ""
 
 
 def _invalid(message: str, status: Any) -> errors.InvalidRequestError:

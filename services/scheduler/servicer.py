@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
 from services.bus import Room
-from services.errors import UnavailableError
+from services.errors import StandbyError
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.nats.jobs_bucket import Drains
 from services.scheduler.requests.experiments import Experiments
@@ -63,7 +63,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         if leader is None:
             # Without room NATS cannot keep a lease, so there is no leader.
             self._room.require()
-            raise UnavailableError(self._why_not())
+            raise StandbyError(self._why_not())
         return leader
 
     @property

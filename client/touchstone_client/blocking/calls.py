@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, Self, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from services.words import addresses
 from touchstone_client import channels
 from touchstone_client.errors import ClientError, UnreachableError, translated
 from touchstone_client.settings import Settings
@@ -25,14 +27,18 @@ class Calls:
         self._settings = settings or Settings.from_env()
         secret = self._settings.token if token is None else token
         self._metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {secret}"),) if secret else ()
-        self._channels = {service: self._channel(service) for service in channels.SERVICES}
+        self._channels = {service: self._connected(service) for service in channels.SERVICES}
 
-    def _channel(self, service: channels.Service) -> grpc.Channel:
-        target = channels.target(service.address(self._settings))
-        credentials = channels.credentials(self._settings)
+    def _connected(self, service: channels.Service) -> list[grpc.Channel]:
+        """A channel to each address of the service, the one that answered last first."""
+        listed = addresses.split(service.address(self._settings))
+        return [self._channel(address, service, listed=len(listed) > 1) for address in listed]
+
+    def _channel(self, address: str, service: channels.Service, *, listed: bool) -> grpc.Channel:
+        options, credentials = channels.options(address, service, listed=listed), channels.credentials(self._settings)
         if credentials is None:
-            return grpc.insecure_channel(target, options=channels.OPTIONS)
-        return grpc.secure_channel(target, credentials, options=channels.OPTIONS)
+            return grpc.insecure_channel(address, options=options)
+        return grpc.secure_channel(address, credentials, options=options)
 
     def __enter__(self) -> Self:
         return self
@@ -43,18 +49,26 @@ class Calls:
         self.close()
 
     def close(self) -> None:
-        for channel in self._channels.values():
-            channel.close()
+        for listed in self._channels.values():
+            for channel in listed:
+                channel.close()
 
     def _ask(self, request: Message, response: type[R], timeout_s: float | None = None) -> R:
         method = channels.method_of(request)
-        call = self._channels[method.service].unary_unary(
-            method.path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
-        )
-        try:
-            return call(request, timeout=timeout_s or self._settings.timeout_s, metadata=self._metadata)
-        except grpc.RpcError as error:
-            raise self._translated(error, method.service) from error
+        search = channels.search(self._channels[method.service], method, timeout_s or self._settings.timeout_s)
+        while True:
+            channel = search.current
+            call = channel.unary_unary(
+                method.path,
+                request_serializer=type(request).SerializeToString,
+                response_deserializer=response.FromString,
+            )
+            try:
+                return call(request, timeout=search.left_s, metadata=self._metadata)
+            except grpc.RpcError as error:
+                if (pause_s := search.pause_s(channel, error)) is None:
+                    raise self._translated(error, method.service) from error
+            time.sleep(pause_s)
 
     def _pages(self, request: Any, response: type[R], timeout_s: float | None = None) -> Iterator[R]:
         """The pages of a list call, each requested when the previous one is used up."""
@@ -67,22 +81,34 @@ class Calls:
 
     def _stream(self, request: Message, response: type[R], timeout_s: float | None) -> Iterator[R]:
         method = channels.method_of(request)
-        call = self._channels[method.service].unary_stream(
-            method.path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
-        )
-        answers = call(request, timeout=timeout_s, metadata=self._metadata)
-        try:
-            yield from answers
-        except grpc.RpcError as error:
-            raise self._translated(error, method.service) from error
-        finally:
-            answers.cancel()
+        search = channels.search(self._channels[method.service], method, timeout_s)
+        begun = False
+        while True:
+            channel = search.current
+            call = channel.unary_stream(
+                method.path,
+                request_serializer=type(request).SerializeToString,
+                response_deserializer=response.FromString,
+            )
+            answers = call(request, timeout=search.left_s, metadata=self._metadata)
+            try:
+                for answer in answers:
+                    begun = True
+                    yield answer
+                return
+            except grpc.RpcError as error:
+                # A server that has begun to answer is kept.
+                if begun or (pause_s := search.pause_s(channel, error)) is None:
+                    raise self._translated(error, method.service) from error
+            finally:
+                answers.cancel()
+            time.sleep(pause_s)
 
     def _send(self, requests: Iterable[Message], kind: type[Message], response: type[R], timeout_s: float) -> R:
         """A call whose requests, all of one kind, are created while they are sent. Raises the errors of creating
         them."""
         method = channels.method_of(kind())
-        send = self._channels[method.service].stream_unary(
+        send = self._channels[method.service][0].stream_unary(
             method.path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
         )
         made = _Requests(requests)

@@ -46,7 +46,7 @@ from touchstone_client.errors import RefusedError, ServiceError, UnreachableErro
 
 _EPILOG = """\
 environment:
-  TOUCHSTONE_SCHEDULER  the scheduler's host:port (127.0.0.1:8051)
+  TOUCHSTONE_SCHEDULER  the scheduler's host:port, or several separated by commas (127.0.0.1:8051)
   TOUCHSTONE_RESULTS    the results service's host:port (127.0.0.1:8052)
   TOUCHSTONE_TOKEN      your token, where the installation asks for one
   TOUCHSTONE_TLS_CA     PEM file of the authority to trust, for TLS; system for public ones
