@@ -19,6 +19,8 @@ from services.bus.room import cannot_write
 TIMEOUT_S = 2.0
 # NATS escapes the sign between account and stream.
 _UNOPENED = re.compile(r"stream '\S+ (?:>|\\u003e) (\w+)' could not be recovered")
+SCHEDULER = "touchstone.v1.SchedulerService"
+"""Its health says whether a scheduler leads; that of the process also holds for a standby."""
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -77,9 +79,10 @@ def nats_life(url: str) -> Look:
     return look
 
 
-def grpc_health(address: str, credentials: grpc.ChannelCredentials | None = None) -> Probe:
-    """Ready when the standard health service says SERVING. With `credentials` over TLS."""
-    look = grpc_life(address, credentials)
+def grpc_health(address: str, credentials: grpc.ChannelCredentials | None = None, service: str = "") -> Probe:
+    """Ready when the standard health service says SERVING of a service, or of the whole process. With `credentials`
+    over TLS."""
+    look = grpc_life(address, credentials, service)
 
     async def ready() -> bool:
         return await look() is State.WELL
@@ -87,7 +90,7 @@ def grpc_health(address: str, credentials: grpc.ChannelCredentials | None = None
     return ready
 
 
-def grpc_life(address: str, credentials: grpc.ChannelCredentials | None = None) -> Look:
+def grpc_life(address: str, credentials: grpc.ChannelCredentials | None = None, service: str = "") -> Look:
     """By the standard health service: any answer shows that the server is alive. With `credentials` over TLS."""
 
     async def look() -> State:
@@ -97,7 +100,7 @@ def grpc_life(address: str, credentials: grpc.ChannelCredentials | None = None) 
         else:
             made = grpc.aio.secure_channel(address, credentials)
         async with made as channel:
-            request = health_pb2.HealthCheckRequest()
+            request = health_pb2.HealthCheckRequest(service=service)
             try:
                 answer = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=TIMEOUT_S)
             except grpc.aio.AioRpcError as error:

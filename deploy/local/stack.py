@@ -76,7 +76,8 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
     def served(
         name: str, module: str, variables: Mapping[str, str], address: str, *, stage: int, grace_s: float
     ) -> Process:
-        ready, alive = health.grpc_health(address, trusted), health.grpc_life(address, trusted)
+        service = health.SCHEDULER if name == "scheduler" else ""
+        ready, alive = health.grpc_health(address, trusted, service), health.grpc_life(address, trusted, service)
         return Process(name, _module(module), variables, ready, stage, grace_s, alive)
 
     def evaluator(number: int, port: int) -> Process:

@@ -54,7 +54,9 @@ async def _serve(
 ) -> None:
     nats = bus.Settings.from_env()
     connection = await bus.open_bus(nats, f"evaluator {settings.name}")
-    tls = rpc.Tls.from_env()
+    auth, tls = rpc.Settings.from_env(), rpc.Tls.from_env()
+    lookup = connection.token if auth.auth == "token" else None
+    authenticate = rpc.Authenticator(lookup, auth.service_token, auth.wrong_tokens)
     # Connects at the first request: an evaluator of plain jobs runs without the results service.
     channel = rpc.channel(settings.results, tls)
     store = ResultsStore(channel, settings.service_token)
@@ -63,7 +65,7 @@ async def _serve(
     try:
         async with (
             bus.job_logs(connection.publish_log, f"evaluator {settings.name}", secrets),
-            rpc.serve(settings.listen, rpc.Authenticator(None, ""), tls=tls) as server,
+            rpc.serve(settings.listen, authenticate, tls=tls) as server,
         ):
             datasets = bus.Datasets(connection)
             worker = Worker(
@@ -71,11 +73,11 @@ async def _serve(
             )
             _collect_seldom()
             splits = asyncio.create_task(bus.serve_splits(connection, SplitReader(settings.data_dir).open))
+            reaching = asyncio.create_task(bus.watch_nats(connection, server.set_reaches_nats))
             try:
                 await worker.run(stop, lambda: server.set_ready(True))
             finally:
-                splits.cancel()
-                await asyncio.wait([splits])
+                await bus.end_tasks([splits, reaching])
     finally:
         await channel.close()
         await connection.close()

@@ -28,6 +28,7 @@ from services.gateway.pages.templates import Static
 
 AGAIN_S = 5
 """A page that only waits for a service or for room is read again after this time."""
+_NATS_S = 1.5
 _TITLES = {
     403: "Not allowed",
     404: "Not found",
@@ -106,9 +107,12 @@ async def healthz(request: Request) -> JSONResponse:
 
 
 async def readyz(request: Request) -> JSONResponse:
-    """503 until the scheduler and the results service say that they are serving, and users can be let in."""
+    """503 until the scheduler and the results service say that they are serving, users can be let in, and NATS answers,
+    if it ever did."""
     ctx = context.of(request)
     health = await ctx.backend.health()
+    if ctx.bus is not None:
+        health["nats"] = await ctx.bus.answers(_NATS_S)
     ready = all(health.values()) and not isinstance(ctx.access, ClosedAccess)
     return JSONResponse(
         {"ready": ready, **{name: "serving" if up else "not serving" for name, up in health.items()}},

@@ -186,6 +186,7 @@ async def _serve(
                 datasets.run(),
                 room.run(),
                 room.tell(connection),
+                bus.watch_nats(connection, server.set_reaches_nats),
                 backups.serve(),
                 JobFiles(database, settings.job_files, room).run(),
                 Publishing(database, settings.mlflow).run(),

@@ -225,6 +225,7 @@ class Server:
         )
         self._health = health.aio.HealthServicer()
         self._names: list[str] = []
+        self._well, self._reaches_nats = False, True
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
 
     def add(self, register: Callable[[Any, Any], None], servicer: Any, name: str) -> None:
@@ -232,11 +233,21 @@ class Server:
         register(servicer, self.grpc)
         self._names.append(name)
 
-    async def set_ready(self, ready: bool) -> None:
-        """The health of the whole server and each service."""
-        state = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
-        for name in ("", *self._names):
-            await self._health.set(name, state)
+    async def set_ready(self, ready: bool, *, standby: bool = False) -> None:
+        """The health of each service: whether it answers calls. A standby's do not, but it is as it should be."""
+        self._well = ready or standby
+        for name in self._names:
+            await self._health.set(name, _health(ready))
+        await self._health.set("", _health(self._well and self._reaches_nats))
+
+    async def set_reaches_nats(self, reaches: bool) -> None:
+        """Without NATS the process is not ready, while its services may still answer some calls."""
+        self._reaches_nats = reaches
+        await self._health.set("", _health(self._well and reaches))
+
+
+def _health(well: bool) -> Any:
+    return health_pb2.HealthCheckResponse.SERVING if well else health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 @asynccontextmanager

@@ -79,16 +79,18 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
         )
         service = (scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server, servicer, _SERVICE)
         async with rpc.serve(settings.listen, authenticate, [service], tls=tls) as server:
+            await server.set_ready(False, standby=True)
             watching = asyncio.create_task(room.run())
+            reaching = asyncio.create_task(bus.watch_nats(connection, server.set_reaches_nats))
             leading = asyncio.create_task(_lead_for_ever(process, leader, server))
             stopping = asyncio.create_task(stop.wait())
-            await asyncio.wait({leading, stopping, watching}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({leading, stopping, watching, reaching}, return_when=asyncio.FIRST_COMPLETED)
             await server.set_ready(False)
-            await end_tasks([leading, watching])
+            await end_tasks([leading, watching, reaching])
             await lease.give_up()
     await results_channel.close()
     await connection.close()
-    for task in (leading, watching):
+    for task in (leading, watching, reaching):
         if not task.cancelled() and (error := task.exception()):
             raise error
 
@@ -109,7 +111,7 @@ async def _lead_for_ever(process: Process, leader: list[Leader], server: rpc.Ser
             log.warning("leadership ended: %s", "; ".join(_leaves(group)))
         finally:
             leader.clear()
-            await server.set_ready(False)
+            await server.set_ready(False, standby=True)
         await asyncio.sleep(0.2)
 
 

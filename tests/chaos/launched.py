@@ -160,7 +160,8 @@ class Launched:
                 return health.http(f"{self.nats_monitor_url}/healthz")
             case "gateway":
                 return health.http(f"{self.page_url}/readyz")
-        return health.grpc_health(self._environ(pid).get(_LISTEN[name], "127.0.0.1:1"))
+        service = health.SCHEDULER if name == "scheduler" else ""
+        return health.grpc_health(self._environ(pid).get(_LISTEN[name], "127.0.0.1:1"), service=service)
 
     def log(self, name: str) -> str:
         path = self._log if name == LAUNCHER else self.state_dir / "logs" / f"{name}.log"
