@@ -132,6 +132,7 @@ async def test_the_palette_lists_each_kind_and_stays_short(gateway: Running) -> 
     assert await found(odd.job_id) == {"jobs": [f"/jobs/{odd.job_id}"]}
     assert (await gateway.client.get(f"/jump?q={odd.job_id}")).headers["location"] == f"/jobs/{odd.job_id}"
     assert await found("start run") == {"actions": ["/run"]}
+    assert await found("experiment") == {"actions": ["/experiments", "/experiments/new"]}
     everything = await found("o")
     assert sum(map(len, everything.values())) <= 12
     assert await found("x" * 5000) == {}

@@ -144,7 +144,7 @@ def score_cell(
         left = value < axis.low
         arrow = f"M2 {y}l6-4v8Z" if left else f"M-2 {y}l-6-4v8Z"
         place = f'x="{13 if left else -13}" y="{y + 4}" text-anchor="{"start" if left else "end"}"'
-        words = f"<text {place}>{_figure(value)}, off the axis</text>"
+        words = f"<text {place}>{_figure(value)}<tspan class='off-axis'>, off the axis</tspan></text>"
         return _cell(axis, height, _at("0" if left else "100%", f'<path class="off" d="{arrow}"/>{words}'))
     drawn = ""
     if low is not None and high is not None:

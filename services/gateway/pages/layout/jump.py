@@ -40,6 +40,8 @@ _ACTIONS = (
     Entry("/jobs?status=failed", "Show jobs that failed"),
     Entry("/jobs", "Open the history of jobs"),
     Entry("/leaderboard", "Open the leaderboard"),
+    Entry("/experiments", "Open the experiments"),
+    Entry("/experiments/new", "Start an experiment"),
     Entry("/queue", "Open the queue"),
     Entry("/settings", "Open the settings"),
     Entry("/datasets/runs", "Open the runs over datasets"),
@@ -100,7 +102,8 @@ async def _found(request: Request, words: list[str]) -> dict[str, list[Entry]]:
         ]
     found = {kind: [e for e in entries if _fits(e, words)][: _LIMITS[kind]] for kind, entries in found.items()}
     room = max(1, _MOST - sum(map(len, found.values())))
-    found["Actions"] = [entry for entry in _ACTIONS if _fits(entry, words)][:room]
+    allowed = [one for one in _ACTIONS if context.identity(request).is_admin or "/experiments" not in one.address]
+    found["Actions"] = [entry for entry in allowed if _fits(entry, words)][:room]
     return {kind: entries for kind, entries in found.items() if entries}
 
 

@@ -36,7 +36,7 @@ def test_drawings_are_well_formed(value: float, other: float, slot: int) -> None
 
 def test_a_value_off_the_axis_is_said_in_words() -> None:
     axis = charts.Axis.around([70, 90])
-    assert "44.5, off the axis" in charts.score_cell(axis, 44.5, 40, 50, 0)
+    assert ">44.5<tspan class='off-axis'>, off the axis</tspan>" in charts.score_cell(axis, 44.5, 40, 50, 0)
     assert 'class="mark' not in charts.score_cell(axis, 44.5, 40, 50, 0)
 
 
