@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import random
@@ -261,7 +262,14 @@ QUESTIONS = (
 
 def item(task: job_pb2.TaskPlan, index: int) -> item_result_pb2.ItemResult:
     """An item's result: mostly right, some wrong, unparsed or failed; item 3 answers with markup."""
-    chance = random.Random(f"{task.task}/{index}")
+    made = item_result_pb2.ItemResult()
+    made.CopyFrom(_item(task.task, index))
+    return made
+
+
+@functools.lru_cache(maxsize=20_000)
+def _item(task: str, index: int) -> item_result_pb2.ItemResult:
+    chance = random.Random(f"{task}/{index}")
     roll = chance.random()
     reference = chance.choice(("acceptable", "unacceptable"))
     other = "unacceptable" if reference == "acceptable" else "acceptable"
@@ -276,7 +284,7 @@ def item(task: job_pb2.TaskPlan, index: int) -> item_result_pb2.ItemResult:
         finish_reason="stop",
         calls=1,
         scorer_version="2",
-        item_hash=hashlib.sha256(f"{task.task}{index}".encode()).hexdigest(),
+        item_hash=hashlib.sha256(f"{task}{index}".encode()).hexdigest(),
     )
     if index == 3:
         result.response, result.outcome = HOSTILE, item_result_pb2.OUTCOME_UNPARSED

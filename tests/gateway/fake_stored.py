@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
@@ -32,8 +32,8 @@ from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, metric_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 _MOST_KEPT = 8
-_kept: dict[bytes, Connection] = {}
-"""By what they hold, the one read last at the end. None is ever committed."""
+_kept: dict[tuple[bytes, object], Connection] = {}
+"""By what they hold and what made their items, the one read last at the end. None is ever committed."""
 
 
 @functools.cache
@@ -47,18 +47,22 @@ def _database() -> Connection:
 def holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) -> Connection:
     """A database with these jobs and what they measured; with `items` also their items. To store a job takes 10 ms, so
     that what was read a moment ago is kept."""
-    stored = [fake_items.items(world, job.job_id) if items else [] for job in jobs]
     results = [world.results.get(job.job_id, metric_pb2.JobResult()) for job in jobs]
     told = sha256(bytes([items]) + repr((world.preferences, world.ratings)).encode())
-    for message in chain(jobs, results, *stored, world.names.values()):
+    for message in chain(jobs, results, world.names.values()):
         told.update(message.SerializeToString(deterministic=True))
-    connection = _kept.pop(told.digest(), None)
+    if items:
+        for part in _sources(world, jobs):
+            told.update(part)
+    # A test may exchange the function.
+    key = told.digest(), fake_items.items
+    connection = _kept.pop(key, None)
     if connection is None:
         connection = _database().cursor()
         connection.begin()
-        for number, (job, result, answers) in enumerate(zip(jobs, results, stored, strict=True)):
+        for number, (job, result) in enumerate(zip(jobs, results, strict=True)):
             _put(connection, job, result, number)
-            if answers:
+            if items and (answers := fake_items.items(world, job.job_id)):
                 _put_items(connection, job, answers)
         for one in world.names.values():
             connection.execute(
@@ -70,10 +74,21 @@ def holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) -
         for table, rows in world.ratings.items():
             for row in rows:
                 connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-    _kept[told.digest()] = connection
+    _kept[key] = connection
     if len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept))).close()
     return connection
+
+
+def _sources(world: World, jobs: Sequence[job_pb2.Job]) -> Iterator[bytes]:
+    """What items follow from, apart from the jobs and their results: to make the items only to compare them takes as
+    long as to store them."""
+    for job in jobs:
+        for row in world.rows.get(job.spec.dataset.dataset_id, []):
+            yield row.SerializeToString(deterministic=True)
+        for place, said in world.annotations.items():
+            if place[0] == job.job_id:
+                yield repr(place).encode() + said.SerializeToString(deterministic=True)
 
 
 def _put(connection: Connection, job: job_pb2.Job, found: metric_pb2.JobResult, number: int) -> None:
