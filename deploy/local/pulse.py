@@ -16,6 +16,8 @@ BUSY_FACTOR = 4
 MOST_STEP_S = 5.0
 """A longer time between two checks counts as this much: the launcher itself may have been stopped."""
 DISK_PATIENCE_S = 2.0
+DISK_SILENCE_S = 5.0
+"""The patience, from the moment of room, with a process that a full disk has silenced."""
 MOST_DISK_DOUBLINGS = 3
 """Up to 16 s, so that processes that a full disk stopped continue within half a minute of room."""
 STEADY_S = 120.0
@@ -55,9 +57,10 @@ class Pulse:
     def begin(self) -> None:
         """A new life begins."""
         self._answered = self._was_well = False
-        self._since_s = self._well_s = 0.0
+        self._since_s = self._well_s = self._room_s = 0.0
         self._state = State.SILENT
         self._cpu_s = 0.0
+        self._lacked_room = False
 
     def check(self, state: State, elapsed_s: float, cpu_s: float, *, room: bool) -> Verdict | None:
         """Takes the answer to one check.
@@ -67,8 +70,10 @@ class Pulse:
         """
         step = min(elapsed_s, MOST_STEP_S)
         if state is not self._state:
-            self._state, self._since_s, self._cpu_s = state, 0.0, 0.0
+            self._state, self._since_s, self._cpu_s, self._lacked_room = state, 0.0, 0.0, False
         self._since_s += step
+        self._lacked_room |= not room
+        self._room_s = self._room_s + step if room else 0.0
         self._cpu_s += cpu_s
         self._answered |= state is not State.SILENT
         self._was_well |= state is State.WELL
@@ -94,7 +99,8 @@ class Pulse:
                 if busy and not self._answered:
                     return None  # It may be migrating its database, which may take any time.
                 patience = self._patience_s if self._answered and not busy else long_s
-                if self._since_s >= patience * more:
+                silenced = self._lacked_room and self._answered and not busy
+                if self._since_s >= patience * more or (silenced and self._room_s >= DISK_SILENCE_S * more):
                     return Verdict(f"has not answered for {self._since_s:.0f} s", frozen=True)
             case State.ILL:
                 if busy and not self._was_well:

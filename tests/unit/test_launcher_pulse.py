@@ -74,6 +74,23 @@ def test_a_server_that_still_reads_its_store_is_left_alone() -> None:
     assert seconds_until_ended(Pulse(PATIENCE_S), State.ILL, cpu_s=WORKING) is None
 
 
+def test_a_process_that_a_full_disk_silenced_is_killed_soon_after_there_is_room() -> None:
+    pulse = pulse_of_a_running_process()
+    assert seconds_until_ended(pulse, State.SILENT, room=False, most=6) is None
+
+    assert seconds_until_ended(pulse, State.SILENT) == (5, Verdict("has not answered for 11 s", frozen=True))
+
+
+def test_a_process_that_answers_after_a_full_disk_has_its_patience_again() -> None:
+    pulse = pulse_of_a_running_process()
+    assert seconds_until_ended(pulse, State.SILENT, room=False, most=6) is None
+    assert pulse.check(State.WELL, 1, IDLE, room=True) is None
+
+    ended = seconds_until_ended(pulse, State.SILENT)
+    assert ended is not None
+    assert ended[0] == PATIENCE_S
+
+
 def test_a_write_error_waits_for_room_and_then_for_two_seconds() -> None:
     pulse = pulse_of_a_running_process()
     assert seconds_until_ended(pulse, State.NO_ROOM, room=False) is None
