@@ -146,7 +146,7 @@ class Database:
         """Counts the changes that are stored."""
         self.jobs_version = 0
         """Counts those of them that boards, trends and lists of configurations may show."""
-        self._behind = False
+        self.behind = False
         """Whether a checkpoint is still to be done."""
 
     async def write(self, change: Callable[[Connection], T], *, of_jobs: bool = True) -> T:
@@ -158,7 +158,7 @@ class Database:
         """Moves what was committed so far from the log into the file: for data that exists nowhere else, which a lost
         log would otherwise take along. DuckDB refuses it while a read is open that began before the last changed row.
         After two seconds of refusals, `catch_up` does it later. Raises as `write`."""
-        self._behind = True
+        self.behind = True
         until = time.monotonic() + _CHECKPOINT_S
         while True:
             if await self.catch_up() or time.monotonic() > until:
@@ -167,9 +167,9 @@ class Database:
 
     async def catch_up(self) -> bool:
         """Tries a checkpoint that is still to be done. Returns whether none is. Raises as `write`."""
-        if self._behind:
-            self._behind = not await self._run(self._writer, self._checkpoint)
-        return not self._behind
+        if self.behind:
+            self.behind = not await self._run(self._writer, self._checkpoint)
+        return not self.behind
 
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """Runs `ask` on its own cursor, on one snapshot of everything committed so far."""

@@ -18,7 +18,7 @@ from services.results.storage import database as store_file
 from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_file
 from tests.unit.results.imports.imported import answers, run, sent, stored
-from tests.waiting import answered, until
+from tests.waiting import until
 from touchstone.v1 import item_result_pb2, suite_pb2
 from touchstone.v1.results_service_pb2 import FindResponsesRequest, GetImportRequest, ImportedAnswer, ImportedRun
 
@@ -75,9 +75,10 @@ async def test_an_import_reaches_the_file_after_a_read_that_takes_long(
     monkeypatch.setattr(store, "_CHECK_S", 0.01)
     async with read_under_way(database):
         assert (await sent(database, answers(1, 2))).answers == 2
-        assert not await database.catch_up()
+        assert database.behind
     tidying = asyncio.create_task(store.keep_tidy(database, 0))
-    await answered(lambda: asyncio.to_thread(known_without_log, tmp_path))
+    await until(lambda: not database.behind)
+    assert known_without_log(tmp_path) is not None
     tidying.cancel()
 
 
