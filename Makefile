@@ -35,7 +35,7 @@ demo: setup ## The same, but stop after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -n 4 --dist loadfile -m "not stack and not model and not parity and not mlflow and not airflow and not chaos and not calibration"
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not stack and not model and not parity and not mlflow and not airflow and not chaos and not calibration"
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse through the whole stack
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)

@@ -14,8 +14,13 @@ from tests.nats_server import NatsCluster, NatsServer
 
 # The same examples every time: a rare one found by chance in CI would fail a change that has nothing to do with it.
 # And no verdict on speed: a busy machine is no fault of what is tested.
+# As the examples do not change, most of them have told what they can: only `make nightly` tries all.
 hypothesis.settings.register_profile(
-    "touchstone", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "touchstone",
+    derandomize=True,
+    deadline=None,
+    max_examples=100 if parts.NIGHTLY else 25,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("touchstone")
 
@@ -33,6 +38,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Last, when the markers have made their choice: each part is a share of what would run.
     parts.leave_out(config, items)
+    parts.longest_first(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    # Nearly all that collecting makes is kept, so that the collector would look through it again and again for nothing.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

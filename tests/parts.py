@@ -18,6 +18,15 @@ import pytest
 
 NIGHTLY = os.environ.get("TOUCHSTONE_NIGHTLY") == "1"
 """Whether long tests take their full length. `make nightly` sets it."""
+_LONG = (
+    "tests/e2e/",
+    "tests/integration/",
+    "tests/simulator/",
+    "tests/contract/",
+    "tests/gateway/",
+    "tests/unit/results/",
+)
+"""Folders by the usual length of their files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,14 @@ def group_of(item: pytest.Item) -> str:
 
 def _digest(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Files of browsers and of processes come first: begun last, one of them would keep a single worker busy while the
+    others have nothing left. Otherwise the order stays."""
+    items.sort(
+        key=lambda item: next((i for i, folder in enumerate(_LONG) if item.nodeid.startswith(folder)), len(_LONG))
+    )
 
 
 def without_chosen(source: str, expression: str) -> bool:

@@ -41,7 +41,7 @@ async def test_jobs_are_followed_and_what_is_ticked_stays(gateway: Running, visi
     await expect(page).to_have_url(f"{gateway.url}/side-by-side?jobs={both}")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.stack)], ids=["light", "dark"])
 async def test_no_page_scrolls_sideways(gateway: Running, visitor: Visitor, dark: bool) -> None:
     experiment_boards.odd(gateway.world)
     experiment_boards.large(gateway.world)

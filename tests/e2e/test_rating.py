@@ -175,8 +175,16 @@ async def test_agreement_opens_at_the_answer_and_follows_while_one_rates(visitor
     await expect(page.locator("#rating header")).to_contain_text("1 rated")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1024, 1440])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        *((390, False), (1440, True)),
+        *(
+            pytest.param(*case, marks=pytest.mark.stack)
+            for case in ((390, True), (1440, False), (1024, False), (1024, True))
+        ),
+    ],
+)
 async def test_every_state_fits_and_axe_finds_nothing_above_minor(visitor: Visitor, width: int, dark: bool) -> None:
     world = visitor.gateway.world
     job = completed(world)

@@ -101,6 +101,7 @@ def test_alpha_needs_two_items_and_two_values(ratings: Floats) -> None:
     assert agreement.krippendorff(ratings, "nominal", rng()) is None
 
 
+@pytest.mark.calibration
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 def test_alphas_intervals_hold_about_95_percent(level: Level) -> None:
     random = np.random.default_rng(3)
@@ -121,10 +122,10 @@ def test_alphas_intervals_hold_about_95_percent(level: Level) -> None:
 
 def test_alpha_of_many_items_takes_no_time() -> None:
     ratings = rng().integers(0, 11, (3, 5_000)).astype(float)
-    start = time.perf_counter()
+    start = time.process_time()
     agreement.krippendorff(ratings, "ordinal", rng())
 
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 scores = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=3, max_size=60)
@@ -146,6 +147,7 @@ def test_kappa_is_scikit_learns(pairs: list[tuple[int, int]], quadratic: bool) -
     assert -1.0001 <= found.low <= found.value <= found.high <= 1
 
 
+@pytest.mark.calibration
 @pytest.mark.parametrize("quadratic", [False, True])
 @pytest.mark.parametrize("items", [40, 150])
 def test_kappas_intervals_hold_about_95_percent(quadratic: bool, items: int) -> None:
@@ -206,6 +208,7 @@ def test_bias_is_the_mean_difference_and_always_has_a_width() -> None:
     assert 0.1 < right.high < 0.2
 
 
+@pytest.mark.calibration
 @pytest.mark.parametrize(("wrong", "items"), [(0.2, 40), (0.1, 100), (0.3, 300)])
 def test_intervals_of_bias_hold_about_95_percent(wrong: float, items: int) -> None:
     random = np.random.default_rng(5)
