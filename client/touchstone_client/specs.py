@@ -121,16 +121,19 @@ def rubric_of(rubric: Mapping[str, Any] | str) -> Rubric:
         raise InvalidError.of(f"The rubric {error}.") from error
 
 
-def judging_spec(job_id: str, judge: job_pb2.Judge, priority: str = "") -> job_pb2.JobSpec:
-    """The job in which a judge judges the stored answers of a completed one. Raises KeyError for another word than
-    those of `services.words.enums.PRIORITIES`."""
+def judging_spec(job_id: str, judge: job_pb2.Judge, priority: str = "", against: str = "") -> job_pb2.JobSpec:
+    """The job in which a judge judges the stored answers of a completed one, or compares them with those of the job
+    `against`. Raises KeyError for another word than those of `services.words.enums.PRIORITIES`, and InvalidError
+    without rubric and `against`."""
+    if not (judge.rubric or against):
+        raise InvalidError.of("A judge needs a rubric, unless it compares with another job. Set rubric or against.")
     return job_pb2.JobSpec(
         endpoint=judge.endpoint,
         model=judge.model,
         sampling=judge.sampling if judge.HasField("sampling") else None,
         budget_usd=judge.budget_usd,
         priority=enums.PRIORITIES[priority] if priority else None,
-        judging=job_pb2.Judging(job_id=job_id, rubric=judge.rubric, repeats=judge.repeats),
+        judging=job_pb2.Judging(job_id=job_id, rubric=judge.rubric, repeats=judge.repeats, against_job_id=against),
     )
 
 

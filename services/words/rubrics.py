@@ -13,8 +13,10 @@ from google.protobuf import json_format
 
 from services import json_values
 from services.words import refusals
-from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
+from touchstone.v1.rubric_pb2 import Rubric, RubricChoice, RubricCriterion
 
+FIRST, TIE, SECOND = "first", "tie", "second"
+"""What a judge that compares two answers can prefer: the one that stands first, neither, the one that stands second."""
 COMPOSITE = "composite"
 """The weighted mean of a rubric's criteria, each as a share of its scale."""
 MOST_CRITERIA, MOST_CHOICES, MOST_EXAMPLES = 12, 20, 20
@@ -121,6 +123,25 @@ def written(rubric: Rubric) -> str:
 def digest(rubric: Rubric) -> str:
     """SHA-256 of what is written: scores under different digests are not compared."""
     return sha256(written(rubric).encode()).hexdigest()
+
+
+def comparing(rubric: Rubric | None) -> Rubric:
+    """The rubric by which a judge compares two answers: for each criterion it names the better one. Only the names,
+    descriptions and weights of the criteria count. None: which answer is better."""
+    if rubric is None:
+        better = RubricCriterion(name="better", description="Which answer serves the person who asked better?")
+        return comparing(Rubric(version="better-v1", criteria=[better]))
+    shares = {FIRST: 1.0, TIE: 0.5, SECOND: 0.0}
+    criteria = (
+        RubricCriterion(
+            name=one.name,
+            description=one.description,
+            weight=one.weight,
+            choices=[RubricChoice(name=name, value=value) for name, value in shares.items()],
+        )
+        for one in rubric.criteria
+    )
+    return Rubric(version=rubric.version, instructions=rubric.instructions, criteria=criteria)
 
 
 def names(rubric: Rubric) -> list[str]:

@@ -117,6 +117,8 @@ def full(world: World, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
 def _to_judge(world: World, judging: job_pb2.Judging) -> dataset_pb2.Dataset:
     """The rows that ask to judge."""
     judged = find(world, judging.job_id)
+    if judging.against_job_id:
+        find(world, judging.against_job_id)
     if judged.state != job_pb2.Job.STATE_COMPLETED:
         raise ConflictError(f"Job {judged.job_id} has not completed. Judge its answers once it has.")
     dataset = dataset_pb2.Dataset(

@@ -403,3 +403,97 @@ async def test_only_answers_of_completed_jobs_can_be_judged(gateway: Running) ->
     judge = judged(world, completed(world)).job
     world.jobs[judge.job_id] = judge
     assert "judges answers itself" in await page(gateway, f"/jobs/{judge.job_id}/judge", 409)
+
+
+def _compared(world: World, job: job_pb2.Job, against: job_pb2.Job, share: float) -> results_service_pb2.JudgeRun:
+    run = judged(world, job)
+    run.rubric.CopyFrom(rubrics.comparing(None))
+    run.job.spec.judging.against_job_id, run.job.spec.judging.equal_pairs = against.job_id, 7
+    run.pairs.pairs = 40
+    one = run.pairs.preferences.add(metric="better", better=20, equal=15, worse=5)
+    figures = {"preferred": share, "same_in_both_orders": 0.8, "first_preferred": 0.7}
+    for name, value in figures.items():
+        getattr(one, name).CopyFrom(results_service_pb2.Interval(value=value, low=value - 0.1, high=value + 0.1, n=40))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [
+        (0.65, "It prefers these answers: in 65.0 % (55.0–75.0) of 40 pairs."),
+        (0.3, "these only in 30.0 % (20.0–40.0) of 40 pairs."),
+        (0.52, "It shows no preference between these answers and those of job"),
+    ],
+)
+async def test_a_judge_that_compared_two_jobs_says_which_it_prefers(
+    gateway: Running, share: float, verdict: str
+) -> None:
+    job, other = completed(gateway.world), completed(gateway.world)
+    run = _compared(gateway.world, job, other, share)
+    people = results_service_pb2.Interval(value=0.9, low=0.6, high=0.97, n=10)
+    run.pairs.people.MergeFrom(results_service_pb2.PreferenceAgreement(pairs=10, accuracy=people))
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    said = section(text)
+    assert verdict in said
+    assert f'<a href="/jobs/{other.job_id}">job <code>' in text
+    assert "said the same in 80.0 % (70.0–90.0) of them. Of its preferences, 70.0 % (60.0–80.0) are for the" in said
+    assert "7 pairs of equal answers were left out." in said
+    assert "On 90.0 % (60.0–97.0) of 10 pairs that people compared side by side, it prefers what they prefer." in said
+    assert f'href="/side-by-side?jobs={job.job_id},{other.job_id}"' in text
+    # The mean over single judgements would be another figure of the same thing.
+    assert "72.5" not in said
+
+
+async def test_an_opened_answer_shows_which_of_two_the_judge_prefers(gateway: Running) -> None:
+    job, other = completed(gateway.world), completed(gateway.world)
+    run = _compared(gateway.world, job, other, 0.5)
+    for number, preferred in enumerate(("first", "first", "tie"), 1):
+        scores, outcome = json.dumps({"better": preferred}), item_result_pb2.OUTCOME_ANSWERED
+        run.judgements.add(number=number, outcome=outcome, scores=scores, other_first=number % 2 == 0)
+    task = gateway.world.jobs[job.job_id].plan[0].task
+    said = " ".join(re.sub(r"<[^>]*>", " ", await page(gateway, f"/jobs/{job.job_id}/items/{task}/1")).split())
+    assert "judgement 1 better this answer, which stood first" in said
+    assert "judgement 2 better the other answer, which stood first" in said
+    assert "judgement 3 better neither" in said
+
+
+async def test_the_form_compares_two_jobs(gateway: Running) -> None:
+    job, other = completed(gateway.world), completed(gateway.world)
+    address = f"/jobs/{job.job_id}/judge"
+    text = await page(gateway, f"{address}?against={other.job_id}")
+    assert "Which answer is better?" in text
+    assert f'name="against" value="{other.job_id}"' in text
+    sent = {"model": "ollama|mistral:latest", "against": other.job_id, "by": "question"}
+    made = await gateway.client.post(address, data=sent)
+    assert made.status_code == 303, made.text
+    judging = gateway.world.jobs[made.headers["location"].removeprefix("/jobs/")].spec.judging
+    assert (judging.job_id, judging.against_job_id) == (job.job_id, other.job_id)
+    wrong = await gateway.client.post(address, data=sent | {"model": ""})
+    assert wrong.status_code == 422
+    assert f'name="against" value="{other.job_id}"' in wrong.text
+    assert (await gateway.client.get(f"{address}?against={job.job_id[:-4]}0000")).status_code == 404
+
+
+async def test_two_jobs_side_by_side_can_be_compared_by_a_judge(gateway: Running) -> None:
+    job, other = completed(gateway.world), completed(gateway.world)
+    text = await page(gateway, f"/side-by-side?jobs={job.job_id},{other.job_id}")
+    assert f'href="/jobs/{job.job_id}/judge?against={other.job_id}"' in text
+
+
+async def test_the_form_says_what_the_judge_may_need(gateway: Running) -> None:
+    """Calls at once; time, tokens and cost from the model's last run as a judge."""
+    world, job = gateway.world, completed(gateway.world)
+    address, items = f"/jobs/{job.job_id}/judge", job.progress.items_total
+    assert f"{items:,} calls at the most." in await page(gateway, address)
+    typed = {"model": "ollama|mistral:latest", "repeats": "3", "against": completed(world).job_id}
+    part = {"HX-Request": "true"}
+    answer = await gateway.client.get(address, params=typed, headers=part)
+    assert f"{6 * items:,} calls at the most." in answer.text
+    assert "not known before it has judged once" in answer.text
+    made = (await gateway.client.post(address, data=typed)).headers["location"].removeprefix("/jobs/")
+    world.finish(world.start(made, ago_s=100).job_id)
+    answer = await gateway.client.get(address, params=typed | {"repeats": "x"}, headers=part)
+    assert f"{2 * items:,} calls at the most." in answer.text
+    assert f'From <a class="link" href="/jobs/{made}">its last run as a judge</a>: about' in answer.text
+    (asked,) = [one for one in world.asked if isinstance(one, results_service_pb2.EstimateRunRequest)]
+    assert (asked.job_id, asked.items) == (made, 2 * items)

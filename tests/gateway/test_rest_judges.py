@@ -132,8 +132,8 @@ async def test_judges_are_listed_with_means_on_their_scales(gateway: Running) ->
     item: dict[str, str | int] = {"task": "demo", "item": 3}
     (found,) = (await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges", params=item)).json()["judges"]
     assert found["judgements"] == [
-        {"number": 1, "outcome": "answered", "scores": {"relevance": 3}, "response": "<b>"},
-        {"number": 2, "outcome": "unparsed", "scores": None, "response": ""},
+        {"number": 1, "outcome": "answered", "scores": {"relevance": 3}, "response": "<b>", "other_first": False},
+        {"number": 2, "outcome": "unparsed", "scores": None, "response": "", "other_first": False},
     ]
     answer = await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges", params={"task": "demo"})
     assert answer.status_code == 422
@@ -164,3 +164,51 @@ async def test_a_job_that_judged_is_scored_again_and_starts_no_judge(gateway: Ru
     answer = await gateway.client.post(f"{BASE}/rescore/{run}")
     assert answer.status_code == 200, answer.text
     assert not world.jobs[answer.json()["job_id"]].spec.judges
+
+
+async def test_a_judge_compares_two_jobs(gateway: Running) -> None:
+    judged, other = _finished(gateway), _finished(gateway)
+    body = {"config": JUDGE["config"], "against": other.job_id, "rubric": None}
+    answer = await gateway.client.post(f"{BASE}/judge/{judged.job_id}", json=body)
+    assert answer.status_code == 200, answer.text
+    made = gateway.world.jobs[answer.json()["job_id"]].spec
+    assert (made.judging.job_id, made.judging.against_job_id) == (judged.job_id, other.job_id)
+    assert made.dataset.scoring.rubric == rubrics.written(rubrics.comparing(None))
+    for sent, status, said in (
+        ({"against": judged.job_id}, 400, "cannot be compared with themselves"),
+        ({"against": f"{other.job_id[:-4]}0000"}, 404, "not found"),
+        ({"against": None}, 422, "rubric is required without against"),
+    ):
+        answer = await gateway.client.post(f"{BASE}/judge/{judged.job_id}", json=body | sent)
+        assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.text
+
+
+async def test_what_a_judge_of_two_jobs_prefers_is_listed(gateway: Running) -> None:
+    judged = _finished(gateway)
+    against = _finished(gateway).job_id
+    run = results_service_pb2.JudgeRun(job=judged, rubric=rubrics.comparing(None))
+    run.job.spec.judging.MergeFrom(job_pb2.Judging(job_id=judged.job_id, against_job_id=against, equal_pairs=7))
+    run.pairs.pairs = 40
+    one = run.pairs.preferences.add(metric="better", better=20, equal=15, worse=5)
+    one.preferred.CopyFrom(results_service_pb2.Interval(value=0.6875, low=0.55, high=0.8, n=40))
+    one.first_preferred.CopyFrom(results_service_pb2.Interval(value=0.7, low=0.5, high=0.9, n=38))
+    run.pairs.people.pairs = 9
+    run.pairs.people.accuracy.CopyFrom(results_service_pb2.Interval(value=1, low=0.7, high=1, n=9))
+    gateway.world.judges[judged.job_id] = results_service_pb2.ListJudgesResponse(judges=[run])
+    (found,) = (await gateway.client.get(f"{BASE}/results/{judged.job_id}/judges")).json()["judges"]
+    assert found["pairs"] == {
+        "against": against,
+        "pairs": 40,
+        "equal_pairs": 7,
+        "preferences": {
+            "better": {
+                "preferred": {"value": 0.6875, "ci95": [0.55, 0.8], "n": 40},
+                "better": 20,
+                "equal": 15,
+                "worse": 5,
+                "same_in_both_orders": None,
+                "first_preferred": {"value": 0.7, "ci95": [0.5, 0.9], "n": 38},
+            }
+        },
+        "people": {"pairs": 9, "accuracy": {"value": 1, "ci95": [0.7, 1], "n": 9}, "kappa": None},
+    }

@@ -13,6 +13,7 @@ import grpc
 import httpx
 import pytest
 
+from services.evaluator.units.packer import MOST_ITEMS
 from services.words import rubrics
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
@@ -33,8 +34,11 @@ pytestmark = pytest.mark.stack
 ROWS, FAILING = 240, 10
 RUBRIC = json.dumps(TIPS)
 _ANSWER = re.compile(r"<answer-[0-9a-f]{12}>\ntip (\d+)\n</answer-")
+_PAIR = re.compile(r"<(first|second)-answer-[0-9a-f]{12}>\n(tip|hint) (\d+)\n</")
 _asked: Counter[int] = Counter()
 """How often the judge was asked about the answer to each row."""
+_compared: Counter[tuple[int, str]] = Counter()
+"""How often it was asked to compare the answers to each row, by the word that the first of them begins with."""
 
 
 def _scores(number: int) -> dict[str, int]:
@@ -45,7 +49,22 @@ def _candidate(prompt: str) -> str:
     return f"tip {prompt.rsplit(' ', 1)[1]}"
 
 
+def _other(prompt: str) -> str:
+    """Every fourth answer is that of `_candidate`."""
+    number = int(prompt.rsplit(" ", 1)[1])
+    return f"hint {number}" if number % 4 else f"tip {number}"
+
+
+def _preferred(number: int, first: str) -> str:
+    """A tip, or every third time whatever stands first."""
+    return "first" if number % 3 == 0 or first == "tip" else "second"
+
+
 def _judge(prompt: str) -> str:
+    if pair := _PAIR.findall(prompt):
+        ((_, first, number), (_, _, _)) = pair
+        _compared[int(number), first] += 1
+        return json.dumps({"reason": "fine", "better": _preferred(int(number), first)})
     found = _ANSWER.search(prompt)
     assert found is not None, prompt
     number = int(found[1])
@@ -58,12 +77,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     with stub_thread() as stubs:
         candidates = stubs.start(OpenAIServer(Behaviour(models=("small",), answer=_candidate)))
         judges = stubs.start(OpenAIServer(Behaviour(models=("judge",), answer=_judge, latency_s=0.1)))
+        others = stubs.start(OpenAIServer(Behaviour(models=("other",), answer=_other)))
         endpoints: list[Endpoint] = [
+            {"name": "others", "kind": "openai", "base_url": others.url, "concurrency": 8},
             {"name": "local", "kind": "openai", "base_url": candidates.url, "concurrency": 8},
             {"name": "judges", "kind": "openai", "base_url": judges.url, "concurrency": 8},
         ]
         with running(Stack(tmp_path_factory.mktemp("judges"), endpoints), request) as started:
-            started.know_models("local", "judges")
+            started.know_models("local", "others", "judges")
             yield started
 
 
@@ -250,6 +271,42 @@ def test_stored_answers_are_judged_without_a_call_to_their_model(stack: Stack) -
     assert job.spec.dataset.dataset_id not in listed
 
 
+def test_a_judge_compares_each_pair_in_both_orders_whatever_is_killed(stack: Stack) -> None:
+    work = job_pb2.DatasetWork(dataset_id=_upload(stack))
+    job_id, other = _run(stack, dataset=work), _run(stack, dataset=work, endpoint="others", model="other")
+    for one in (job_id, other):
+        stack.wait(one)
+    asking = job_pb2.Judging(job_id=job_id, against_job_id=other)
+    made = _run(stack, judging=asking, endpoint="judges", model="judge")
+    different = [n for n in range(ROWS) if n % 4]
+    until(lambda: sum(_compared.values()) > len(different) // 2, 60)
+    stack.kill("evaluator-1")
+    stack.kill("scheduler")
+    until(lambda: sum(_compared.values()) > len(different), 90)
+    stack.kill("results")
+    done = stack.wait(made)
+    assert done.state == job_pb2.Job.STATE_COMPLETED, done.reason
+    assert done.spec.judging.equal_pairs == ROWS - len(different)
+    assert set(_compared) == {(n, first) for n in different for first in ("tip", "hint")}
+    # What is in flight at a kill is asked again, and what has been answered and is not in a message yet.
+    assert sum(_compared.values()) <= 2 * len(different) + 3 * 8 + MOST_ITEMS
+
+    (found,) = stack.get(f"/results/{job_id}/judges")["judges"]
+    pairs, (better,) = found["pairs"], found["pairs"]["preferences"].values()
+    sure = sum(n % 3 > 0 for n in different)
+    assert (pairs["against"], pairs["pairs"], pairs["equal_pairs"]) == (other, len(different), ROWS - len(different))
+    assert (better["better"], better["equal"], better["worse"]) == (sure, len(different) - sure, 0)
+    assert better["preferred"]["value"] == pytest.approx((1 + sure / len(different)) / 2)
+    assert better["same_in_both_orders"]["value"] == pytest.approx(sure / len(different))
+    first = (sure + 2 * (len(different) - sure)) / (2 * len(different))
+    assert better["first_preferred"]["value"] == pytest.approx(first)
+    # The judge's own score is the same, and its interval is over pairs, not over single judgements.
+    (metrics,) = [task["rows"] for task in stack.get(f"/results/{made}")["performance_data"].values()]
+    assert metrics["better"]["mean"] == pytest.approx(better["preferred"]["value"])
+    low, high = better["preferred"]["ci95"]
+    assert metrics["better"]["ci95"][1] - metrics["better"]["ci95"][0] == pytest.approx(high - low, rel=0.1)
+
+
 def test_the_command_line_starts_judges_and_shows_what_they_found(stack: Stack, tmp_path: Path) -> None:
     file = tmp_path / "tips.json"
     file.write_text(json.dumps(TIPS, indent=2))
@@ -268,7 +325,7 @@ def test_the_command_line_starts_judges_and_shows_what_they_found(stack: Stack, 
     for name in ("relevance", "actionability", "tone"):
         assert means[name] == pytest.approx(sum(_scores(n)[name] for n in judged) / len(judged))
     listed = json.loads(touchstone(stack, "judges", job_id, "--format", "json").stdout)
-    for judge in listed:
+    for judge in listed["judges"]:
         for one, other in zip(judge["criteria"], document["criteria"], strict=True):
             assert one["criterion"] == other["criterion"]
             # The last digit depends on the order in which judgements came in.

@@ -187,12 +187,13 @@ def _judgeable(connection: Any, job_id: str) -> job_pb2.Job:
     return job
 
 
-def _write(connection: Any, file: IO[bytes], job: job_pb2.Job, rubric: Rubric, judging: job_pb2.Judging) -> None:
+def _write(connection: Any, file: IO[bytes], rubric: Rubric, judging: job_pb2.Judging) -> None:
     for (job_id, task, item, repeat), (_, result) in sorted(connection.stored.items.items()):
-        if job_id == job.job_id and result.outcome != item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR:
-            file.write(request_rows.line(rubric, task, item, repeat, 1, "A prompt.", "", result.response))
+        if job_id == judging.job_id and result.outcome != item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR:
+            answer = request_rows.Answer(task, item, repeat, "A prompt.", "", result.response)
+            file.writelines(request_rows.lines(rubric, answer, 1))
     if not file.tell():
-        raise ConflictError(f"Job {job.job_id} has no answers to judge.")
+        raise ConflictError(f"Job {judging.job_id} has no answers to judge.")
     file.seek(0)
 
 

@@ -162,15 +162,21 @@ class Jobs(Calls):
         *,
         endpoint: str,
         model: str,
-        rubric: Mapping[str, Any] | str,
+        rubric: Mapping[str, Any] | str | None = None,
+        against: str = "",
         priority: str = "",
         request_id: str = "",
         **options: Unpack[JudgeOptions],
     ) -> job_pb2.Job:
         """A new job in which a model judges this completed job's stored answers, as `judge_spec`. Request ids work as
-        in `run`. InvalidError for a rubric with a mistake, StateError while the job is not completed."""
+        in `run`. InvalidError for a rubric with a mistake, StateError while the job is not completed.
+
+        With `against`, another completed job's id, the judge compares the two jobs' answers to the same rows, each pair
+        in both orders: for each criterion of the rubric it says which is better, without a rubric which answer is. Of
+        the criteria, only names, descriptions and weights count.
+        """
         judge = judge_spec(endpoint=endpoint, model=model, rubric=rubric, **options)
-        request = requests.create_job(judging_spec(job_id, judge, priority), request_id)
+        request = requests.create_job(judging_spec(job_id, judge, priority, against), request_id)
         answer = self._ask(request, scheduler_service_pb2.CreateJobResponse, JUDGE_S)
         return answer.job
 

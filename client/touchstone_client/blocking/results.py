@@ -90,7 +90,8 @@ class Results(Calls):
 
     def judges(self, job_id: str) -> list[results_service_pb2.JudgeRun]:
         """The jobs that judge a job's answers, at most 100, newest first. Their metrics are means of shares of the
-        criteria's scales, 0 to 1: `services.words.rubrics.on_scale` converts them."""
+        criteria's scales, 0 to 1: `services.words.rubrics.on_scale` converts them. What a judge found that compared
+        two jobs is in `pairs`."""
         request = results_service_pb2.ListJudgesRequest(job_id=job_id)
         answer = self._ask(request, results_service_pb2.ListJudgesResponse)
         return list(answer.judges)

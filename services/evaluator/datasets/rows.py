@@ -81,8 +81,8 @@ def messages(row: DatasetRow) -> tuple[Message, ...]:
     return tuple(Message(_ROLES.get(message.role, message.role), message.content) for message in row.messages)
 
 
-def item(number: int, row: DatasetRow, answers: tuple[str, ...], sampling: Sampling | None) -> Item:
-    """The row as an item; `answers` and `sampling` as above."""
+def item(number: int, row: DatasetRow, answers: tuple[str, ...], sampling: Sampling | None, group: str = "") -> Item:
+    """The row as an item; `answers` and `sampling` as above, `group` as in `Scorer`."""
     prompt = tuple(_prompt(row))
     return Item(
         index=number,
@@ -95,6 +95,7 @@ def item(number: int, row: DatasetRow, answers: tuple[str, ...], sampling: Sampl
         custom_id=row.custom_id,
         metadata=kept_metadata(row.metadata),
         sampling=sampling,
+        group=group,
     )
 
 

@@ -195,7 +195,8 @@ class DatasetTask:
 
     def _item(self, number: int, row: DatasetRow, sampling: job_pb2.Sampling) -> Item:
         answers = self.answers(number, row)
-        made = rows.item(number, row, answers, rows.asked_with(row, sampling))
+        group = "" if self._scorer.group is None else self._scorer.group(row)
+        made = rows.item(number, row, answers, rows.asked_with(row, sampling), group)
         if not answers or not self.further:
             return made
         return replace(made, further_answers=self.further_answers(number, row))

@@ -86,6 +86,12 @@ async def like_runs(backend: Backend, spec: job_pb2.JobSpec, caller: rpc.Identit
     return sorted((run for run in answer.jobs if not run.spec.HasField("reuse")), key=unlike)
 
 
+async def judging_run(backend: Backend, endpoint: str, model: str, caller: rpc.Identity) -> job_pb2.Job | None:
+    """The newest completed run in which the model judged, at this endpoint; None if it has not lately."""
+    runs = await like_runs(backend, job_pb2.JobSpec(endpoint=endpoint, model=model), caller)
+    return next((run for run in runs if run.spec.endpoint == endpoint and run.spec.HasField("judging")), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What runs together need, each estimated from a run of its model; `sources` are those. Cost is None where a price

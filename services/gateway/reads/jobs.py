@@ -59,6 +59,11 @@ def may_change(job: job_pb2.Job, caller: rpc.Identity) -> bool:
     return caller.is_admin or job.owner == caller.user
 
 
+def can_judge(job: job_pb2.Job, dropped: str) -> bool:
+    """Whether a model may judge the job's answers. `dropped` is when their texts were dropped."""
+    return job.state == job_pb2.Job.STATE_COMPLETED and not job.spec.HasField("judging") and not dropped
+
+
 def moment(stamp: Timestamp) -> datetime | None:
     """None for a time that is not set, or that no calendar has."""
     try:

@@ -172,7 +172,7 @@ def _judges(connection: Connection, jobs: Sequence[str], rubric: str) -> list[_J
     found = []
     for job_id, endpoint, model, blob in rows:
         judging: job_pb2.Judging = dataset_pb2.Dataset.FromString(blob).judging
-        if judging.rubric == rubric:
+        if judging.rubric == rubric and not judging.against_job_id:
             found.append(_Judge(job_id, f"{endpoint}/{model}", judging.job_id, judging.attempt))
     return found
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
-from typing import IO
+from typing import IO, Any
 
 from services.bus import Room
 from services.errors import ConflictError, InvalidRequestError
@@ -16,16 +16,28 @@ from services.results.datasets.uploading import Uploads
 from services.results.export.item_rows import read_chunks
 from services.results.items import filters
 from services.results.judging import request_rows
+from services.results.judging.request_rows import Answer
 from services.results.runs import job_reads
 from services.results.storage import text_retention
-from services.results.storage.database import Connection, Database
+from services.results.storage.database import Connection, Database, query
 from services.results.visibility import EVERYTHING
 from services.words import chat, rubrics
 from touchstone.v1 import dataset_pb2, job_pb2, results_service_pb2
 from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 from touchstone.v1.rubric_pb2 import Rubric
 
-_EXPRESSIONS = ("task", "item", "repeat", "outcome", "prompt", "reference", "response", "tool_calls")
+_EXPRESSIONS = (
+    "task",
+    "item",
+    "repeat",
+    "outcome",
+    "prompt",
+    "reference",
+    "response",
+    "tool_calls",
+    "custom_id",
+    "item_hash",
+)
 _PIECE_BYTES = 1024 * 1024
 _IN_MEMORY_BYTES = 8 * 1024 * 1024
 
@@ -48,11 +60,16 @@ class Judgings:
         except ValueError as error:
             raise InvalidRequestError(f"The rubric {error}.", "judging.rubric") from error
         job = await self._database.read(partial(_judgeable, job_id=asked.job_id))
-        judging = job_pb2.Judging(
-            job_id=job.job_id, rubric=rubrics.written(rubric), repeats=max(1, asked.repeats), attempt=job.attempt
-        )
+        judging = job_pb2.Judging(job_id=job.job_id, repeats=max(1, asked.repeats), attempt=job.attempt)
+        name = f"{rubric.version} for job {job.job_id[-8:]}"
+        if asked.against_job_id:
+            rubric = rubrics.comparing(rubric)
+            other = await self._database.read(partial(_judgeable, job_id=asked.against_job_id))
+            judging.against_job_id, judging.against_attempt = other.job_id, other.attempt
+            name += f" against job {other.job_id[-8:]}"
+        judging.rubric = rubrics.written(rubric)
         options = dataset_pb2.DatasetOptions(
-            name=f"{rubric.version} for job {job.job_id}",
+            name=name,
             owner=job.owner,
             project_id=job.spec.project_id,
             format=dataset_pb2.Dataset.FORMAT_LINES,
@@ -68,7 +85,9 @@ class Judgings:
                 return made
             self._room.require()
             with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as file:
-                await self._database.read_long(partial(_write, file=file, job=job, rubric=rubric, judging=judging))
+                write = _write_pairs if judging.against_job_id else _write
+                await self._database.read_long(partial(write, file=file, rubric=rubric, judging=judging))
+                options.judging.equal_pairs = judging.equal_pairs
                 async with self._uploads.place(job.owner):
                     return await self._uploads.keep(options, _pieces(file), request=request)
 
@@ -79,26 +98,89 @@ def _judgeable(connection: Connection, job_id: str) -> job_pb2.Job:
     if job_reads.sealed_result(connection, job_id, job.attempt) is None:
         raise ConflictError(f"Job {job_id} has not completed. Judge its answers once it has.")
     if job.spec.HasField("judging"):
-        raise ConflictError(f"Job {job_id} judges answers itself. Name the job whose answers are to be judged.")
+        raise ConflictError(f"Job {job_id} judges answers itself. Name a job whose answers are to be judged.")
     if text_retention.dropped_at(connection, job_id):
         raise ConflictError(f"The texts of job {job_id} are no longer stored. Run it again to judge its answers.")
     return job
 
 
-def _write(connection: Connection, file: IO[bytes], job: job_pb2.Job, rubric: Rubric, judging: job_pb2.Judging) -> None:
+def _write(connection: Connection, file: IO[bytes], rubric: Rubric, judging: job_pb2.Judging) -> None:
     """A line for each judgement, in the order of the items. Raises ConflictError where there is nothing to judge."""
-    wanted = results_service_pb2.ListItemsRequest(job_id=job.job_id)
-    for chunk in read_chunks(connection, filters.choose(connection, wanted, EVERYTHING), _EXPRESSIONS):
-        for found in chunk:
-            task, item, repeat, outcome, prompt, reference, response, tool_calls = found.values
-            if outcome == OUTCOME_INFRASTRUCTURE_ERROR:
-                continue
-            answer = chat.answer_text(response, chat.read_calls(tool_calls)) if tool_calls else response
-            for judgement in range(1, judging.repeats + 1):
-                file.write(request_rows.line(rubric, task, item, repeat, judgement, prompt, reference, answer))
+    for chunk in _answers(connection, judging.job_id):
+        for answer, _, _ in chunk:
+            file.writelines(request_rows.lines(rubric, answer, judging.repeats))
     if not file.tell():
-        raise ConflictError(f"Job {job.job_id} has no answers to judge.")
+        raise ConflictError(f"Job {judging.job_id} has no answers to judge.")
     file.seek(0)
+
+
+def _write_pairs(connection: Connection, file: IO[bytes], rubric: Rubric, judging: job_pb2.Judging) -> None:
+    """The same for pairs of answers, and counts the equal ones in `judging`. The rows of the two jobs are matched as in
+    the side-by-side view. Raises ConflictError where there is nothing to compare."""
+    jobs = [judging.job_id, judging.against_job_id]
+    keys = connection.execute(query("side_by_side/keys"), {"jobs": jobs}).fetchall()
+    by_custom_id = all(told for _, told, _ in keys)
+    matched = equal = 0
+    for chunk in _answers(connection, judging.job_id):
+        others = _others(connection, judging.against_job_id, chunk, by_custom_id)
+        for answer, custom_id, item_hash in chunk:
+            other = others.get((custom_id,) if by_custom_id else (answer.task, answer.item, answer.repeat, item_hash))
+            if other is None:
+                continue
+            matched += 1
+            if other.strip() == answer.text.strip():
+                equal += 1
+            else:
+                file.writelines(request_rows.pair_lines(rubric, answer, other, judging.repeats))
+    if not file.tell():
+        why = (
+            f"all of the {matched:,} answers that both have are equal"
+            if matched
+            else "they have no answers to the same rows"
+        )
+        raise ConflictError(f"Jobs {jobs[0]} and {jobs[1]} cannot be compared by a judge: {why}.")
+    judging.equal_pairs = equal
+    file.seek(0)
+
+
+_Found = tuple[Answer, str, str]
+"""An answer, and the custom id and the hash of its item."""
+
+
+def _answers(connection: Connection, job_id: str) -> Iterator[list[_Found]]:
+    """Those with a final outcome, in the order of the items."""
+    wanted = results_service_pb2.ListItemsRequest(job_id=job_id)
+    for chunk in read_chunks(connection, filters.choose(connection, wanted, EVERYTHING), _EXPRESSIONS):
+        found = []
+        for one in chunk:
+            task, item, repeat, outcome, prompt, reference, response, tool_calls, *keys = one.values
+            if outcome != OUTCOME_INFRASTRUCTURE_ERROR:
+                text = _text(response, tool_calls)
+                found.append((Answer(task, item, repeat, prompt, reference, text), *keys))
+        yield found
+
+
+def _others(
+    connection: Connection, job_id: str, chunk: Sequence[_Found], by_custom_id: bool
+) -> dict[tuple[Any, ...], str]:
+    """A job's answers to the same rows, by what rows are matched by."""
+    rows = connection.execute(
+        query("judging/others"),
+        {
+            "job_id": job_id,
+            "by_custom_id": by_custom_id,
+            "custom_ids": [custom_id for _, custom_id, _ in chunk],
+            "places": [{"task": one.task, "item": one.item, "repeat": one.repeat} for one, _, _ in chunk],
+        },
+    ).fetchall()
+    return {
+        (custom_id,) if by_custom_id else (task, item, repeat, item_hash): _text(response, tool_calls)
+        for task, item, repeat, custom_id, item_hash, response, tool_calls in rows
+    }
+
+
+def _text(response: str, tool_calls: str | None) -> str:
+    return chat.answer_text(response, chat.read_calls(tool_calls)) if tool_calls else response
 
 
 async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.results.judging import people
+from services.results.judging import pairs, people
 from services.results.runs import job_reads
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
@@ -36,24 +36,37 @@ def list_judges(
         result = job_reads.get_job_result(connection, job.job_id)
         if result.tasks:
             run.result.CopyFrom(result.tasks[0])
-        run.agreement.extend(people.agreements(connection, request.job_id, job.job_id, run.rubric))
-        verdicts = people.verdicts(connection, request.job_id, job.job_id, run.rubric)
-        if verdicts is not None:
-            run.verdicts.CopyFrom(verdicts)
+        if job.spec.judging.against_job_id:
+            run.pairs.CopyFrom(pairs.judged_pairs(connection, job.job_id, job.spec.judging, run.rubric))
+        else:
+            _set_agreement(connection, request.job_id, run)
         if request.task:
-            run.judgements.extend(_judgements(connection, job.job_id, request))
+            run.judgements.extend(_judgements(connection, job, request))
     return found
 
 
-def _judgements(connection: Connection, judge: str, request: pb.ListJudgesRequest) -> list[pb.Judgement]:
+def _set_agreement(connection: Connection, judged: str, run: pb.JudgeRun) -> None:
+    """How a judge of single answers agrees with people."""
+    run.agreement.extend(people.agreements(connection, judged, run.job.job_id, run.rubric))
+    verdicts = people.verdicts(connection, judged, run.job.job_id, run.rubric)
+    if verdicts is not None:
+        run.verdicts.CopyFrom(verdicts)
+
+
+def _judgements(connection: Connection, judge: job_pb2.Job, request: pb.ListJudgesRequest) -> list[pb.Judgement]:
     place = f"{request.task}/{request.item}/{request.repeat}"
-    where: dict[str, Any] = {"judge": judge, "place": place, "further": f"{place}#", "most": _MOST_RESPONSE}
+    where: dict[str, Any] = {"judge": judge.job_id, "place": place, "further": f"{place}#", "most": _MOST_RESPONSE}
     rows = connection.execute(
         "SELECT custom_id, outcome, prediction, left(response, $most) FROM items WHERE job_id = $judge "
         "AND (custom_id = $place OR starts_with(custom_id, $further)) ORDER BY item",
         where,
     ).fetchall()
-    return [
-        pb.Judgement(number=int(custom_id.removeprefix(place)[1:] or 1), outcome=outcome, scores=scores, response=text)
-        for custom_id, outcome, scores, text in rows
-    ]
+    compares = bool(judge.spec.judging.against_job_id)
+    found = []
+    for custom_id, outcome, scores, text in rows:
+        number = int(custom_id.removeprefix(place)[1:] or 1)
+        other_first = compares and number % 2 == 0
+        found.append(
+            pb.Judgement(number=number, outcome=outcome, scores=scores, response=text, other_first=other_first)
+        )
+    return found

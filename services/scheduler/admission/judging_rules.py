@@ -32,7 +32,13 @@ def check_form(spec: job_pb2.JobSpec) -> None:
         )
     # A job's own specification, given again, has its rubric with its scoring.
     rubric = spec.judging.rubric or spec.dataset.scoring.rubric
+    if not rubric and spec.judging.against_job_id:
+        rubric = rubrics.written(rubrics.comparing(None))
     spec.judging.rubric = _rubric(rubric, "spec.judging.rubric")
+    if spec.judging.against_job_id == spec.judging.job_id:
+        raise InvalidRequestError(
+            "A job's answers cannot be compared with themselves. Name another job.", "spec.judging.against_job_id"
+        )
     _check_repeats(spec.judging.repeats, "spec.judging.repeats")
 
 

@@ -35,13 +35,19 @@ class Contexts:
         """The spec; of a job that judges, over the rows that ask to judge. Raises NotFoundError, and ConflictError for
         a job whose answers cannot be judged."""
         if spec.HasField("judging"):
-            judged = await self.any_age(spec.judging.job_id)
-            self._reads.check(caller, judged)
-            if judged.state != job_pb2.Job.STATE_COMPLETED:
-                raise ConflictError(f"Job {judged.job_id} has not completed. Judge its answers once it has.")
+            judged = await self._judgeable(caller, spec.judging.job_id)
+            if spec.judging.against_job_id:
+                await self._judgeable(caller, spec.judging.against_job_id)
             judging_rules.fill_in(spec, await self._results.prepare_judging(spec.judging))
             spec.experiment_name = judged.spec.experiment_name
         return spec
+
+    async def _judgeable(self, caller: Identity, job_id: str) -> job_pb2.Job:
+        judged = await self.any_age(job_id)
+        self._reads.check(caller, judged)
+        if judged.state != job_pb2.Job.STATE_COMPLETED:
+            raise ConflictError(f"Job {judged.job_id} has not completed. Judge its answers once it has.")
+        return judged
 
     async def of(self, caller: Identity, spec: job_pb2.JobSpec) -> Context:
         """Raises NotFoundError for what does not exist, or is not visible, and ConflictError for answers that cannot be

@@ -16,6 +16,7 @@ _SAME = (
 )  # fmt: skip
 _FLAGS = {
     **{field: f"--{field.replace('_', '-')}" for field in _SAME},
+    "against_job_id": "--against",
     "baseline_job_id": "--baseline",
     "corrected_answer": "--answer",
     "cron": "the cron expression",

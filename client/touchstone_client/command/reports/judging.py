@@ -55,6 +55,19 @@ _COLUMNS = (
 )
 
 
+_PAIRS = (
+    Column("judge", "judge"),
+    Column("against", "against job", lambda job_id: f"…{job_id[-6:]}"),
+    Column("criterion", "criterion"),
+    Column("preferred", "preferred", _two, right=True, key=True),
+    Column("interval", "95 % interval", _interval, right=True, key=True),
+    Column("better", "better", right=True),
+    Column("equal", "equal", right=True),
+    Column("worse", "worse", right=True),
+    Column("same_in_both_orders", "same in both orders", _two, right=True),
+    Column("first_preferred", "first preferred", _two, right=True),
+)
+"""Never CSV, as the next one."""
 _PEOPLE = (
     Column("rubric", "rubric"),
     Column("criterion", "criterion"),
@@ -68,9 +81,12 @@ _PEOPLE = (
 
 
 def report(runs: Sequence[JudgeRun], people: Sequence[PeopleAgreement], none: str) -> Report:
-    """A row for each judge and metric, then one for each criterion by which people rated; `none` is the note on no
-    judges."""
+    """A row for each judge and metric, then one for each criterion by which a judge compared two jobs, and for each by
+    which people rated; `none` is the note on no judges."""
     tables = [_judged(runs)] if runs or not people else []
+    called = labels([run.job for run in runs])
+    if pairs := [row for run in runs for row in _compared(run, called[run.job.job_id])]:
+        tables.append(Table(_PAIRS, pairs, "Pairs of answers, each judged in both orders: 0.50 is no preference"))
     if people:
         rows = [row for one in people for row in _agreed(one)]
         tables.append(Table(_PEOPLE, rows, "People among themselves: Krippendorff's alpha"))
@@ -86,6 +102,26 @@ def _judged(runs: Sequence[JudgeRun]) -> Table:
 def _reasons(runs: Sequence[JudgeRun]) -> list[str]:
     called = labels([run.job for run in runs])
     return [f"{called[run.job.job_id]}: {run.job.reason}" for run in runs if run.job.reason]
+
+
+def _compared(run: JudgeRun, name: str) -> Iterator[Sequence[Any]]:
+    for one in run.pairs.preferences:
+        preferred, same, first = (
+            getattr(one, part) if one.HasField(part) else None
+            for part in ("preferred", "same_in_both_orders", "first_preferred")
+        )
+        yield (
+            name,
+            run.job.spec.judging.against_job_id,
+            one.metric,
+            preferred and preferred.value,
+            (preferred.low, preferred.high) if preferred else (None, None),
+            one.better,
+            one.equal,
+            one.worse,
+            same and same.value,
+            first and first.value,
+        )
 
 
 def _agreed(people: PeopleAgreement) -> Iterator[Sequence[Any]]:

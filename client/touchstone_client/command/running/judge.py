@@ -15,15 +15,20 @@ from touchstone_client.command.reports.watching import add_watch, follow
 
 
 def add(commands: Any) -> None:
-    words = "let a model judge a completed job's answers by a rubric"
-    more = "Makes a new job: a model judges a completed job's stored answers by a rubric."
+    words = "let a model judge a completed job's answers by a rubric, or compare them with another job's"
+    more = (
+        "Makes a new job: a model judges a completed job's stored answers by a rubric. With --against, it says "
+        "which of two jobs' answers are better."
+    )
     parser = leaf(commands, "judge", words, _judge, more)
     add_job(parser)
     words = "the judge's id, or model@endpoint"
     parser.add_argument("--model", required=True, metavar="MODEL", help=words)
     words = "an endpoint's name, or its kind when only one has it; not needed where only one has the model"
     parser.add_argument("--endpoint", "--provider", default="", help=words)
-    of_files(parser.add_argument("--rubric", required=True, metavar="FILE", help=RUBRIC))
+    of_files(parser.add_argument("--rubric", default="", metavar="FILE", help=RUBRIC))
+    words = "another completed job: compare its answers with these, each pair in both orders"
+    parser.add_argument("--against", default="", metavar="JOB", help=words)
     words = "judgements of each answer (default: 1)"
     parser.add_argument("--repeats", type=count, default=0, metavar="N", help=words)
     add_field(parser, ALL["budget_usd"], "; needs known prices, and --max-tokens")
@@ -35,7 +40,9 @@ def add(commands: Any) -> None:
 
 
 def _judge(options: argparse.Namespace) -> int:
-    rubric = rubric_of(options.rubric)
+    if not (options.rubric or options.against):
+        options.parser.error("a judge needs --rubric, unless it compares with another job: --against")
+    rubric = rubric_of(options.rubric) if options.rubric else None
     with Client() as client:
         (target,) = client.targets([options.model], options.endpoint)
         job = client.judge(
@@ -43,6 +50,7 @@ def _judge(options: argparse.Namespace) -> int:
             endpoint=target.endpoint,
             model=target.model,
             rubric=rubric,
+            against=job_of(client, options.against) if options.against else "",
             priority=options.priority,
             request_id=options.request_id,
             sampling=parameters_of(options),

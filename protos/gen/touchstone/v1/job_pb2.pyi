@@ -169,16 +169,22 @@ class Judge(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., rubric: _Optional[str] = ..., repeats: _Optional[int] = ..., budget_usd: _Optional[float] = ...) -> None: ...
 
 class Judging(_message.Message):
-    __slots__ = ("job_id", "rubric", "repeats", "attempt")
+    __slots__ = ("job_id", "rubric", "repeats", "attempt", "against_job_id", "against_attempt", "equal_pairs")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     RUBRIC_FIELD_NUMBER: _ClassVar[int]
     REPEATS_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    AGAINST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    AGAINST_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    EQUAL_PAIRS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     rubric: str
     repeats: int
     attempt: int
-    def __init__(self, job_id: _Optional[str] = ..., rubric: _Optional[str] = ..., repeats: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+    against_job_id: str
+    against_attempt: int
+    equal_pairs: int
+    def __init__(self, job_id: _Optional[str] = ..., rubric: _Optional[str] = ..., repeats: _Optional[int] = ..., attempt: _Optional[int] = ..., against_job_id: _Optional[str] = ..., against_attempt: _Optional[int] = ..., equal_pairs: _Optional[int] = ...) -> None: ...
 
 class Reuse(_message.Message):
     __slots__ = ("job_id", "rerun", "any_job", "import_id", "without_digest")

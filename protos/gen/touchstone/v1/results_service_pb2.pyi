@@ -749,20 +749,60 @@ class OutsideJudge(_message.Message):
     def __init__(self, judge: _Optional[str] = ..., rater: _Optional[str] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., judged: _Optional[int] = ..., answers: _Optional[int] = ..., means: _Optional[_Iterable[_Union[CriterionScore, _Mapping]]] = ..., agreement: _Optional[_Iterable[_Union[JudgeAgreement, _Mapping]]] = ..., verdicts: _Optional[_Union[VerdictAgreement, _Mapping]] = ...) -> None: ...
 
 class JudgeRun(_message.Message):
-    __slots__ = ("job", "rubric", "result", "judgements", "agreement", "verdicts")
+    __slots__ = ("job", "rubric", "result", "judgements", "agreement", "verdicts", "pairs")
     JOB_FIELD_NUMBER: _ClassVar[int]
     RUBRIC_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     JUDGEMENTS_FIELD_NUMBER: _ClassVar[int]
     AGREEMENT_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
     job: _job_pb2.Job
     rubric: _rubric_pb2.Rubric
     result: _metric_pb2.TaskResult
     judgements: _containers.RepeatedCompositeFieldContainer[Judgement]
     agreement: _containers.RepeatedCompositeFieldContainer[JudgeAgreement]
     verdicts: VerdictAgreement
-    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., result: _Optional[_Union[_metric_pb2.TaskResult, _Mapping]] = ..., judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ..., agreement: _Optional[_Iterable[_Union[JudgeAgreement, _Mapping]]] = ..., verdicts: _Optional[_Union[VerdictAgreement, _Mapping]] = ...) -> None: ...
+    pairs: JudgedPairs
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., result: _Optional[_Union[_metric_pb2.TaskResult, _Mapping]] = ..., judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ..., agreement: _Optional[_Iterable[_Union[JudgeAgreement, _Mapping]]] = ..., verdicts: _Optional[_Union[VerdictAgreement, _Mapping]] = ..., pairs: _Optional[_Union[JudgedPairs, _Mapping]] = ...) -> None: ...
+
+class JudgedPairs(_message.Message):
+    __slots__ = ("pairs", "preferences", "people")
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    PREFERENCES_FIELD_NUMBER: _ClassVar[int]
+    PEOPLE_FIELD_NUMBER: _ClassVar[int]
+    pairs: int
+    preferences: _containers.RepeatedCompositeFieldContainer[JudgedPreference]
+    people: PreferenceAgreement
+    def __init__(self, pairs: _Optional[int] = ..., preferences: _Optional[_Iterable[_Union[JudgedPreference, _Mapping]]] = ..., people: _Optional[_Union[PreferenceAgreement, _Mapping]] = ...) -> None: ...
+
+class JudgedPreference(_message.Message):
+    __slots__ = ("metric", "preferred", "better", "equal", "worse", "same_in_both_orders", "first_preferred")
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    PREFERRED_FIELD_NUMBER: _ClassVar[int]
+    BETTER_FIELD_NUMBER: _ClassVar[int]
+    EQUAL_FIELD_NUMBER: _ClassVar[int]
+    WORSE_FIELD_NUMBER: _ClassVar[int]
+    SAME_IN_BOTH_ORDERS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_PREFERRED_FIELD_NUMBER: _ClassVar[int]
+    metric: str
+    preferred: Interval
+    better: int
+    equal: int
+    worse: int
+    same_in_both_orders: Interval
+    first_preferred: Interval
+    def __init__(self, metric: _Optional[str] = ..., preferred: _Optional[_Union[Interval, _Mapping]] = ..., better: _Optional[int] = ..., equal: _Optional[int] = ..., worse: _Optional[int] = ..., same_in_both_orders: _Optional[_Union[Interval, _Mapping]] = ..., first_preferred: _Optional[_Union[Interval, _Mapping]] = ...) -> None: ...
+
+class PreferenceAgreement(_message.Message):
+    __slots__ = ("pairs", "accuracy", "kappa")
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    ACCURACY_FIELD_NUMBER: _ClassVar[int]
+    KAPPA_FIELD_NUMBER: _ClassVar[int]
+    pairs: int
+    accuracy: Interval
+    kappa: Interval
+    def __init__(self, pairs: _Optional[int] = ..., accuracy: _Optional[_Union[Interval, _Mapping]] = ..., kappa: _Optional[_Union[Interval, _Mapping]] = ...) -> None: ...
 
 class VerdictAgreement(_message.Message):
     __slots__ = ("answers", "accuracy", "kappa")
@@ -831,16 +871,18 @@ class Interval(_message.Message):
     def __init__(self, value: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., n: _Optional[int] = ...) -> None: ...
 
 class Judgement(_message.Message):
-    __slots__ = ("number", "outcome", "scores", "response")
+    __slots__ = ("number", "outcome", "scores", "response", "other_first")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIRST_FIELD_NUMBER: _ClassVar[int]
     number: int
     outcome: _item_result_pb2.Outcome
     scores: str
     response: str
-    def __init__(self, number: _Optional[int] = ..., outcome: _Optional[_Union[_item_result_pb2.Outcome, str]] = ..., scores: _Optional[str] = ..., response: _Optional[str] = ...) -> None: ...
+    other_first: bool
+    def __init__(self, number: _Optional[int] = ..., outcome: _Optional[_Union[_item_result_pb2.Outcome, str]] = ..., scores: _Optional[str] = ..., response: _Optional[str] = ..., other_first: _Optional[bool] = ...) -> None: ...
 
 class Rating(_message.Message):
     __slots__ = ("task", "item", "repeat", "scores", "note", "rater", "rated_at", "rubric_digest", "judge")

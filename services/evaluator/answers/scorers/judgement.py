@@ -12,11 +12,13 @@ from services.evaluator.answers.reading.layers import Extraction
 from services.evaluator.answers.reading.prose.cleaning import strip_reasoning
 from services.evaluator.answers.scorers.scorer import Read, Reply, Scorer, mean
 from services.evaluator.items.metrics import beside
-from services.words import rubrics
+from services.words import judging_rows, rubrics
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 _MOST_OBJECTS = 200
 """Places in one answer, from its end, where a JSON object may begin."""
+_OTHER_FIRST = "the other answer stands first"
+"""In place of a right answer. No rubric's version has spaces."""
 _DECODER = json.JSONDecoder()
 
 
@@ -24,8 +26,9 @@ def judgement(read: Read | None, rubric_text: str) -> Scorer:
     """The judge's scores, each as a share of its scale, with their composite.
 
     They are in the last JSON object of the answer that names a criterion; it must give each criterion a valid score. An
-    answer that does not is unparsed and has no statistics, so that a judge's failure moves no score. Rows need no
-    reference. Raises ValueError for a rubric that cannot be used, with a clause that continues after it.
+    answer that does not is unparsed and has no statistics, so that a judge's failure moves no score. Where the judge
+    compares two answers and the other one stands first, the shares are those of the other one, taken from 1. Rows need
+    no reference. Raises ValueError for a rubric that cannot be used, with a clause that continues after it.
     """
     rubric = rubrics.parse(rubric_text)
     criteria = {criterion.name for criterion in rubric.criteria}
@@ -41,10 +44,13 @@ def judgement(read: Read | None, rubric_text: str) -> Scorer:
         return Extraction("", "none: no JSON object with scores")
 
     def judge(answer: str, answers: Sequence[str]) -> Mapping[str, float]:
-        return rubrics.shares(rubric, json.loads(answer))
+        shares = rubrics.shares(rubric, json.loads(answer))
+        if _OTHER_FIRST in answers:
+            return {name: 1 - share for name, share in shares.items()}
+        return shares
 
     def own(row: DatasetRow) -> Any:
-        return rubric.version
+        return _OTHER_FIRST if judging_rows.other_first(row.metadata) else rubric.version
 
     first, *others = rubrics.names(rubric)
     return Scorer(
@@ -56,6 +62,7 @@ def judgement(read: Read | None, rubric_text: str) -> Scorer:
         found,
         judge,
         own=own,
+        group=lambda row: judging_rows.group(row.custom_id, row.metadata),
         counts_unread=False,
     )
 

@@ -54,7 +54,8 @@ class Scorer:
     None where the first of several answers counts anyway. `several` gives the right answers in a reference that is not
     null; usually those in a list, or the value itself. `unread` gives further statistics of an answer that could not be
     read, by the right ones. `calls` gives the tool calls that a right answer consists of, None where it is a text.
-    `own` gives what a row has in place of its reference; `json_values.NOTHING` where the reference counts. Without
+    `own` gives what a row has in place of its reference; `json_values.NOTHING` where the reference counts. Rows with
+    the same `group` depend on each other, unless it is empty: intervals are clustered by it. Without
     `counts_unread`, an answer that cannot be read has no statistics and moves no score.
 
     A plug-in's scorer has a `title`, which pages show. It is called in threads of `executor`, as its package may take
@@ -74,6 +75,7 @@ class Scorer:
     unread: Callable[[Sequence[str]], Mapping[str, float]] | None = None
     calls: Callable[[str], tuple[ToolCall, ...]] | None = None
     own: Callable[[DatasetRow], Any] | None = None
+    group: Callable[[DatasetRow], str] | None = None
     counts_unread: bool = True
     title: str = ""
     plugin: str = ""

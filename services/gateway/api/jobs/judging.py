@@ -9,13 +9,15 @@ from typing import Any
 from services.gateway.api.answers import members
 from services.gateway.api.answers.metrics import FIGURE, METRIC, figure_of, metric_body
 from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.jobs.judged_pairs import PAIRS, agreed_body, pairs_body
 from services.gateway.api.jobs.reuse import priority
 from services.gateway.api.jobs.run import CONFIG, QUEUEING, judge_of, queue, queueing
-from services.gateway.fields.checks import integer, record, text
+from services.gateway.fields.checks import JOB_ID, Field, integer, record, text
 from services.gateway.fields.judges import RUBRIC, of_model
 from services.gateway.fields.query import Parameter
 from services.gateway.fields.schema import COUNT, NUMBER, STRING, Schema, about, array, null, pair, shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
+from services.gateway.reads.jobs import checked_id
 from services.gateway.reads.values import is_bounded
 from services.words import rubrics
 from services.words.enums import OUTCOMES
@@ -24,7 +26,20 @@ from services.words.jobs import status_of
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone.v1.rubric_pb2 import RubricCriterion
 
-BODY = record(of_model(CONFIG) | QUEUEING, name="JudgeRequest")
+BODY = record(
+    of_model(CONFIG)
+    | {
+        "rubric": Field(RUBRIC, about="What it judges by. Required without `against`."),
+        "against": Field(
+            JOB_ID,
+            about="A completed job whose answers to the same rows these are compared with. For each criterion, the "
+            "judge says which of the two answers is better. Of the criteria, only names, descriptions and weights "
+            "count. Without a rubric it says which answer is better. `repeats` counts in each order of a pair.",
+        ),
+    }
+    | QUEUEING,
+    name="JudgeRequest",
+)
 _ITEM = (
     Parameter("task", text(200), "With `item`, each judge's judgements of this answer as well: its task."),
     Parameter("item", integer(0, INT32_MAX), "The answer's item."),
@@ -44,6 +59,7 @@ _JUDGEMENT: Schema = shape(
         "outcome": about(STRING, "Anything but `answered` is a failure of the judge."),
         "scores": about(null({"type": "object"}), "The score of each criterion. null after a failure."),
         "response": about(STRING, "The judge's words."),
+        "other_first": about({"type": "boolean"}, "Of two answers, the other job's stood first."),
     },
     name="Judgement",
 )
@@ -137,6 +153,10 @@ JUDGES: Schema = shape(
                         "failed": about(COUNT, "Judgements that could not be read. They move no score."),
                         "agreement": _WITH_PEOPLE,
                         "verdicts": _WITH_VERDICTS,
+                        "pairs": about(
+                            null(PAIRS),
+                            "What it found if it compared the answers with another job's. null for other judges.",
+                        ),
                         "judgements": about(array(_JUDGEMENT), "Of the answer that was asked for."),
                     },
                     name="JudgeRun",
@@ -155,6 +175,9 @@ JUDGES: Schema = shape(
 async def judge(call: Call) -> JSONResponse:
     """A new job in which a model judges the stored answers of a completed job; that job's model is not called. 404 for
     an unknown id, 409 for a job that has not completed."""
+    against = checked_id(call.body["against"]) if call.body.get("against") else ""
+    if not (against or call.body.get("rubric")):
+        raise FieldErrors([("rubric", "rubric is required without against.")])
     asked = await judge_of(call, call.body)
     spec = job_pb2.JobSpec(
         endpoint=asked.endpoint,
@@ -162,7 +185,7 @@ async def judge(call: Call) -> JSONResponse:
         sampling=asked.sampling,
         budget_usd=asked.budget_usd,
         priority=priority(call),
-        judging=job_pb2.Judging(job_id=call.job_id, rubric=asked.rubric, repeats=asked.repeats),
+        judging=job_pb2.Judging(job_id=call.job_id, rubric=asked.rubric, repeats=asked.repeats, against_job_id=against),
     )
     return await queue(call, spec, f"Judging the answers of job {call.job_id}")
 
@@ -193,6 +216,7 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
         "asked": run.result.items_planned,
         "judged": outcomes.answered,
         **_against_people(run),
+        "pairs": pairs_body(run) if run.HasField("pairs") else None,
         "failed": run.result.items - outcomes.answered - outcomes.infrastructure_error,
     }
     if of_item:
@@ -202,6 +226,7 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
                 "outcome": OUTCOMES.of(one.outcome),
                 "scores": json.loads(one.scores) if one.scores else None,
                 "response": one.response,
+                "other_first": one.other_first,
             }
             for one in run.judgements
         ]
@@ -223,7 +248,7 @@ def _outside(found: results_service_pb2.OutsideJudge) -> dict[str, Any]:
 def _against_people(found: results_service_pb2.JudgeRun | results_service_pb2.OutsideJudge) -> dict[str, Any]:
     return {
         "agreement": {one.metric: _agreement(one) for one in found.agreement},
-        "verdicts": _verdicts(found.verdicts) if found.HasField("verdicts") else None,
+        "verdicts": agreed_body(found.verdicts, "answers") if found.HasField("verdicts") else None,
     }
 
 
@@ -235,10 +260,6 @@ def _people(found: results_service_pb2.PeopleAgreement) -> dict[str, Any]:
         "shared": found.shared,
         "alpha": {one.criterion: figure_of(one, "alpha") for one in found.criteria},
     }
-
-
-def _verdicts(found: results_service_pb2.VerdictAgreement) -> dict[str, Any]:
-    return {"answers": found.answers, **{name: figure_of(found, name) for name in ("accuracy", "kappa")}}
 
 
 def _agreement(found: results_service_pb2.JudgeAgreement) -> dict[str, Any]:

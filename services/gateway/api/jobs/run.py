@@ -127,7 +127,7 @@ async def judge_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_p
         endpoint=endpoint.endpoint,
         model=config["model"].strip(),
         sampling=_sampling_of(config, path),
-        rubric=rubrics.written(rubric_of(body["rubric"])) if "rubric" in body else "",
+        rubric=rubrics.written(rubric_of(body["rubric"])) if body.get("rubric") else "",
         repeats=body.get("repeats") or 0,
         budget_usd=body.get("budget_usd") or 0,
     )

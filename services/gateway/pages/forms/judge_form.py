@@ -47,10 +47,12 @@ _FIELDS = (
 @dataclass(slots=True)
 class JudgeForm:
     """As sent, with a sentence for each field that is wrong. `model` is the judge's endpoint and model with a bar
-    between them; `by` is QUESTION or RUBRIC."""
+    between them; `by` is QUESTION or RUBRIC. `against` is another job, with whose answers these are compared; empty
+    where each answer is judged by itself."""
 
     model: str = ""
     by: str = QUESTION
+    against: str = ""
     rubric: str = _EXAMPLE
     texts: dict[str, str] = field(default_factory=lambda: {one.rest: "" for one in _FIELDS})
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -67,11 +69,18 @@ class JudgeForm:
         return cls(
             model=one("model"),
             by=RUBRIC if one("by") == RUBRIC else QUESTION,
+            against=one("against", 40),
             # Longer than a rubric may be, so that it is refused and not cut.
             rubric=one("rubric", 4 * rubrics.MOST_BYTES).replace("\r\n", "\n") if "rubric" in sent else _EXAMPLE,
             texts={field.rest: one(field.rest) for field in _FIELDS},
             request_id=one("request_id") or uuid.uuid4().hex,
         )
+
+    @property
+    def repeats(self) -> int:
+        """Judgements of each answer, or of each pair in each order; 1 while the field is wrong."""
+        values, _ = checks.read(self.texts, _FIELDS)
+        return int(values.get("repeats") or 1)
 
     def use(self, rubric: Rubric | None) -> None:
         """Fills in this rubric, if there is one."""
@@ -92,11 +101,18 @@ class JudgeForm:
             sampling=sampling({name: values[name] for name in (_TOKENS,) if name in values}, None),
             project_id=judged.spec.project_id,
             budget_usd=values.get("budget_usd", 0),
-            judging=job_pb2.Judging(job_id=judged.job_id, rubric=self._rubric(), repeats=values.get("repeats", 0)),
+            judging=job_pb2.Judging(
+                job_id=judged.job_id,
+                rubric=self._rubric(),
+                repeats=values.get("repeats", 0),
+                against_job_id=self.against,
+            ),
         )
 
     def _rubric(self) -> str:
-        """Its JSON in one line; empty if it is wrong."""
+        """Its JSON in one line; empty if it is wrong, and where a judge says which answer is better."""
+        if self.against and self.by == QUESTION:
+            return ""
         try:
             return rubrics.written(rubrics.parse(self.rubric if self.by == RUBRIC else _CORRECT))
         except ValueError as error:

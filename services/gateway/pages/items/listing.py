@@ -19,10 +19,11 @@ from services.gateway import context
 from services.gateway.backend import Backend
 from services.gateway.pages.display import conversation
 from services.gateway.pages.items import conditions
-from services.gateway.pages.items.opinions import PLACE, judged_item, opinions
+from services.gateway.pages.items.opinions import judged_item, opinions
 from services.gateway.pages.items.rows import Row, beside, row_of, rows_of
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
+from services.words import judging_rows
 from services.words.enums import ITEM_FILTERS, ITEM_ORDERS, VERDICTS
 from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2, results_service_pb2
@@ -226,7 +227,7 @@ async def listing(
         conditions=conditions.conditions_of(kept, cell),
         baseline_job_id=baseline,
         order=ITEM_ORDERS[order],
-        with_classes=bool(task) and not query.get("after") and is_finished(job),
+        with_classes=bool(task) and not query.get("after") and is_finished(job) and not _judges(job),
     )
     answer = await backend.ask(backend.results.ListItems, call, caller)
     counts = {name: getattr(answer, f"count_{_COUNTS.get(name, name)}") for name in (*FILTERS, *_SIDES)}
@@ -250,6 +251,11 @@ async def listing(
         classes=Classes.of(answer.classes),
         class_task=task,
     )
+
+
+def _judges(job: job_pb2.Job) -> bool:
+    """Whether the answers are judgements, which have no classes."""
+    return job.spec.dataset.scoring.scorer == "judgement"
 
 
 async def items(request: Request) -> Response:
@@ -323,7 +329,7 @@ async def _of_rows(request: Request, stored: results_service_pb2.StoredItem) -> 
     if not stored.result.custom_id:
         return "", False, ""
     ctx, caller = context.of(request), context.identity(request)
-    if caller.is_admin and not stored.result.messages and not PLACE.fullmatch(stored.result.custom_id):
+    if caller.is_admin and not stored.result.messages and not judging_rows.PLACE.fullmatch(stored.result.custom_id):
         return "", True, ""
     job = await jobs.find(ctx.backend, stored.job_id, caller)
     about = judged_item(job, stored.result.custom_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +12,12 @@ from starlette.requests import Request
 from services import json_values
 from services.errors import TouchstoneError
 from services.gateway import context
-from services.words import phrases
+from services.words import judging_rows, phrases, rubrics
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2
-from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
+from touchstone.v1.rubric_pb2 import RubricCriterion
 
 LONG = 240
 """Characters of a judge's words that are shown at once; longer ones are folded."""
-PLACE = re.compile(r"(?s)(.+)/([0-9]{1,9})/([0-9]{1,9})(?:#[0-9]+)?")
-"""What a judge's row is called: task, item and repeat of the judged answer, and the number of a further judgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +49,7 @@ async def opinions(request: Request, of_item: results_service_pb2.GetItemRequest
         job_id=of_item.job_id, task=of_item.task, item=of_item.item, repeat=of_item.repeat
     )
     return [
-        Opinion(
-            run.job.job_id, run.job.spec.model, run.rubric.version, [_said(run.rubric, one) for one in run.judgements]
-        )
+        Opinion(run.job.job_id, run.job.spec.model, run.rubric.version, [_said(run, one) for one in run.judgements])
         for run in (await ask(request, call)).judges
         if run.judgements
     ]
@@ -69,15 +64,27 @@ async def ask(request: Request, call: results_service_pb2.ListJudgesRequest) -> 
         return results_service_pb2.ListJudgesResponse()
 
 
-def _said(rubric: Rubric, judgement: results_service_pb2.Judgement) -> Said:
+def _said(run: results_service_pb2.JudgeRun, judgement: results_service_pb2.Judgement) -> Said:
     failed = judgement.outcome != item_result_pb2.OUTCOME_ANSWERED
-    scores = {} if failed else _object(judgement.scores)
+    given = {} if failed else _object(judgement.scores)
+    if run.job.spec.judging.against_job_id:
+        this = rubrics.SECOND if judgement.other_first else rubrics.FIRST
+        scores = {name: _preferred(score, this) for name, score in given.items()}
+    else:
+        scores = {one.name: _score(one, given[one.name]) for one in run.rubric.criteria if one.name in given}
     return Said(
         number=judgement.number,
         outcome=phrases.UNREAD.get(judgement.outcome, "no answer") if failed else "",
-        scores=[(one.name, _score(one, scores[one.name])) for one in rubric.criteria if one.name in scores],
+        scores=list(scores.items()),
         words=_words(judgement.response),
     )
+
+
+def _preferred(score: Any, this: str) -> str:
+    """What a judge prefers of two answers, of which the one in place `this` is shown."""
+    if score == rubrics.TIE:
+        return "neither"
+    return f"{'this' if score == this else 'the other'} answer, which stood {score}"
 
 
 def _score(criterion: RubricCriterion, score: Any) -> str:
@@ -100,9 +107,9 @@ def _object(text: str) -> Mapping[str, Any]:
 
 def judged_item(job: job_pb2.Job, custom_id: str) -> str:
     """The address of the answer that a judge's row is about; empty for a row of another job."""
-    found = PLACE.fullmatch(custom_id)
+    found = judging_rows.PLACE.fullmatch(custom_id)
     if not job.spec.HasField("judging") or found is None:
         return ""
-    task, item, repeat = found.groups()
+    _, task, item, repeat = found.groups()
     address = f"/jobs/{job.spec.judging.job_id}/items/{quote(task, safe='')}/{int(item)}"
     return f"{address}?repeat={int(repeat)}" if int(repeat) else address

@@ -106,6 +106,7 @@ async def side_by_side(request: Request) -> Response:
         "fields": conditions.fields_of(stored.result.metadata for row in found.rows for stored in row.items),
         "counts": _counts(found),
         "found": found,
+        "may_be_judged": len(found.runs) == 2 and all(jobs.can_judge(run.job, "") for run in found.runs),
         "around": {
             name: view.address(filter=view.filter, only=view.only, row=view.place_key(getattr(found, name)))
             if found.HasField(name)

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from services.gateway import context
 from services.gateway.pages.display import formatting, scales
 from services.gateway.pages.items.opinions import ask
-from services.gateway.pages.jobs import agreement
+from services.gateway.pages.jobs import agreement, preferences
 from services.gateway.pages.layout.shell import fragment, is_fragment
 from services.gateway.reads import jobs
 from services.gateway.reads.values import is_bounded
@@ -36,7 +36,8 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Line:
     """A judge: one that the job asked for has no job (`job` is None) before it starts. `failed` are judgements that
-    could not be read, `errors` calls that failed; `agreement` is that with people, where some rated."""
+    could not be read, `errors` calls that failed; `agreement` is that with people, where some rated. `preferences` are
+    those of a judge that compares two jobs, which has no figures."""
 
     endpoint: str
     model: str
@@ -49,6 +50,7 @@ class Line:
     failed: int = 0
     errors: int = 0
     agreement: agreement.Agreement | None = None
+    preferences: preferences.Preferences | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def section(job: job_pb2.Job, found: ListJudgesResponse) -> Section | None:
         known.setdefault(rubrics.digest(rubric), rubric)
     live = any(line.job is None or not is_finished(line.job) for line in lines)
     sheets = [_sheet(rubric, digest) for digest, rubric in known.items()]
-    return Section(lines, people, sheets, live, can_judge(job, ""))
+    return Section(lines, people, sheets, live, jobs.can_judge(job, ""))
 
 
 def _waiting(job: job_pb2.Job, runs: Sequence[JudgeRun]) -> list[Line]:
@@ -115,18 +117,20 @@ def _waiting(job: job_pb2.Job, runs: Sequence[JudgeRun]) -> list[Line]:
 
 def _line(run: JudgeRun) -> Line:
     outcomes = run.result.outcomes
+    preferred = preferences.of_run(run)
     return Line(
         endpoint=run.job.spec.endpoint,
         model=run.job.spec.model,
         rubric=run.rubric.version,
         digest=rubrics.digest(run.rubric),
         job=run.job,
-        figures=[_figure(run.rubric, metric) for metric in run.result.metrics],
+        figures=[_figure(run.rubric, metric) for metric in run.result.metrics] if preferred is None else [],
         asked=run.result.items_planned or run.job.progress.items_total,
         judged=outcomes.answered,
         failed=run.result.items - outcomes.answered - outcomes.infrastructure_error,
         errors=outcomes.infrastructure_error,
         agreement=agreement.of_run(run),
+        preferences=preferred,
     )
 
 
@@ -150,11 +154,6 @@ def _sheet(rubric: Rubric, digest: str) -> Sheet:
     return Sheet(
         rubric, digest[:8], scales.weights(rubric), [rubrics.allowed(criterion) for criterion in rubric.criteria]
     )
-
-
-def can_judge(job: job_pb2.Job, dropped: str) -> bool:
-    """Whether a model may judge the job's answers. `dropped` is when their texts were dropped."""
-    return job.state == job_pb2.Job.STATE_COMPLETED and not job.spec.HasField("judging") and not dropped
 
 
 async def judges(request: Request) -> Response:

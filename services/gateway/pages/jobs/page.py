@@ -168,7 +168,7 @@ def view(
         **_scores(result),
         "deleted": deleted,
         "can_retry": can_retry(job) and not deleted,
-        "can_judge": judges.can_judge(job, result.texts_dropped),
+        "can_judge": jobs.can_judge(job, result.texts_dropped),
         "scoring": _scoring_form(job, result) if job.spec.HasField("dataset") else None,
         "reading_chosen": _reading(job, result),
         "takes_reading": job.spec.HasField("suite") and _takes_reading(job.spec),

@@ -22,7 +22,6 @@ from services.gateway.pages.forms.rating_form import RatingForm
 from services.gateway.pages.items.opinions import ask
 from services.gateway.pages.items.side_by_side import MOST_SHOWN
 from services.gateway.pages.jobs import agreement
-from services.gateway.pages.jobs.judges import can_judge
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import jobs
 from services.words import rubrics
@@ -143,7 +142,7 @@ async def _rated(request: Request) -> tuple[job_pb2.Job, View]:
     job = await jobs.find(ctx.backend, request.path_params["job_id"], context.identity(request))
     if job.spec.HasField("judging"):
         raise ConflictError(f"Job {job.job_id} judges answers itself.")
-    if not can_judge(job, ""):
+    if not jobs.can_judge(job, ""):
         raise ConflictError(f"Job {job.job_id} has not completed. Rate its answers once it has.")
     texts = {name: request.query_params.get(name, "")[:2_000] for name in ("rubric", "answer", "after")}
     return job, View(job.job_id, texts["rubric"], texts["answer"], texts["after"])

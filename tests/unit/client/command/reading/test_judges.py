@@ -93,3 +93,19 @@ def test_without_a_judge_the_command_says_how_to_start_one(fakes: Fakes, capsys:
     assert f"touchstone judge {JOB} --model MODEL --rubric FILE" in capsys.readouterr().out
     assert main(["judges", JOB, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"judges": [], "people": []}
+
+
+def test_pairs_of_answers_have_a_table_of_their_own(fakes: Fakes, capsys: Captured) -> None:
+    run = results_service_pb2.JudgeRun(job=dataset_job(JOB, "big"), rubric=rubrics.comparing(None))
+    run.job.spec.judging.against_job_id = OTHER
+    run.pairs.pairs = 40
+    one = run.pairs.preferences.add(metric="better", better=20, equal=15, worse=5)
+    one.preferred.CopyFrom(results_service_pb2.Interval(value=0.6875, low=0.55, high=0.8, n=40))
+    one.same_in_both_orders.CopyFrom(results_service_pb2.Interval(value=0.0, low=0.0, high=0.1, n=40))
+    fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse(judges=[run])
+    assert main(["judges", JOB]) == 0
+    _, table = capsys.readouterr().out.split("\n\n", 1)
+    title, heading, line = table.rstrip().splitlines()
+    assert title.startswith("Pairs of answers")
+    assert heading.endswith("worse  same in both orders")
+    assert line.split()[2:] == ["better", "0.69", "0.55", "to", "0.80", "20", "15", "5", "0.00"]

@@ -67,6 +67,22 @@ def test_a_judge_is_asked_for_and_its_means_are_shown_on_their_scales(pair: Fake
     assert made["criteria"][1]["mean_on_scale"] == 4.0
 
 
+def test_a_judge_compares_two_jobs_with_and_without_a_rubric(pair: Fakes, file: str) -> None:
+    pair.answers["CreateJob"] = scheduler_service_pb2.CreateJobResponse(job=dataset_job(OTHER, state="PENDING"))
+    command = ["judge", JOB, "--model", "one", "--against", OTHER, "--no-watch"]
+    assert main(command) == 0
+    assert main([*command, "--rubric", file]) == 0
+    plain, by_rubric = (request.spec.judging for request in pair.requests("CreateJob"))
+    assert plain == job_pb2.Judging(job_id=JOB, against_job_id=OTHER)
+    assert by_rubric == job_pb2.Judging(job_id=JOB, against_job_id=OTHER, rubric=RUBRIC)
+
+
+def test_a_judge_of_single_answers_needs_a_rubric(pair: Fakes, capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["judge", JOB, "--model", "one"])
+    assert "needs --rubric, unless it compares with another job: --against" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

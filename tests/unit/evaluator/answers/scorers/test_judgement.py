@@ -9,7 +9,10 @@ import pytest
 from services.errors import InvalidRequestError
 from services.evaluator.answers.scorers.choosing import canonical, scorer
 from services.evaluator.answers.scorers.scorer import Reply
+from services.evaluator.datasets.rows import right_answers
+from services.words import judging_rows, rubrics
 from tests.unit.words.test_rubrics import CORRECT, TIPS
+from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring
 
 JUDGEMENT = scorer(Scoring(scorer="judgement", rubric=json.dumps(TIPS)))
@@ -71,3 +74,16 @@ def test_the_rubric_is_part_of_the_scoring_and_the_version() -> None:
     assert scorer(first).version != scorer(second).version
     assert canonical(first) != canonical(second)
     assert canonical(Scoring(rubric=json.dumps(TIPS))) == canonical(Scoring())
+
+
+def test_a_preference_counts_for_the_judged_answer_in_either_order() -> None:
+    made = scorer(Scoring(scorer="judgement", rubric=rubrics.written(rubrics.comparing(None))))
+
+    def counted(preferred: str, *, other_first: bool) -> float:
+        metadata = json.dumps(judging_rows.metadata("t", 0, 0, 1, 2, other_first=other_first))
+        answers = right_answers(DatasetRow(metadata=metadata), "", made)
+        return made.judge(made.read(Reply(json.dumps({"better": preferred}))).answer, answers)["better"]
+
+    words = ("first", "tie", "second")
+    assert [counted(word, other_first=False) for word in words] == [1, 0.5, 0]
+    assert [counted(word, other_first=True) for word in words] == [0, 0.5, 1]
