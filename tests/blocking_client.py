@@ -15,6 +15,7 @@ from pathlib import Path
 from unasync import Rule, unasync_files
 
 CLIENT = Path(__file__).parents[1] / "client" / "touchstone_client"
+_BUILD = CLIENT.parents[1] / "build"
 MODULES = ("datasets", "installation", "jobs", "results")
 _RULE = Rule("/asynchronous/", "/blocking/", {"asynchronous": "blocking", "asyncio": "time"})
 _TIDY = "I001,F401,UP028,C416,C419"
@@ -22,7 +23,9 @@ _TIDY = "I001,F401,UP028,C416,C419"
 
 def make(folder: Path) -> None:
     """Writes the modules of `touchstone_client/blocking` into `folder`."""
-    with tempfile.TemporaryDirectory(dir=CLIENT.parent) as work:
+    # Inside the tree for ruff's settings, and in none of the folders whose modules are listed.
+    _BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_BUILD) as work:
         source, made = Path(work, "asynchronous"), Path(work, "blocking")
         shutil.copytree(CLIENT / "asynchronous", source)
         unasync_files([str(source / f"{name}.py") for name in MODULES], [_RULE])
