@@ -48,7 +48,7 @@ def holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) -
     """A database with these jobs and what they measured; with `items` also their items. To store a job takes 10 ms, so
     that what was read a moment ago is kept."""
     results = [world.results.get(job.job_id, metric_pb2.JobResult()) for job in jobs]
-    told = sha256(bytes([items]) + repr((world.preferences, world.ratings)).encode())
+    told = sha256(bytes([items]))
     for message in chain(jobs, results, world.names.values()):
         told.update(message.SerializeToString(deterministic=True))
     if items:
@@ -57,7 +57,7 @@ def holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) -
     # A test may exchange the function.
     key = told.digest(), fake_items.items
     connection = _kept.pop(key, None)
-    if connection is None:
+    if connection is None or not _follow(connection, world):
         connection = _database().cursor()
         connection.begin()
         for number, (job, result) in enumerate(zip(jobs, results, strict=True)):
@@ -69,15 +69,23 @@ def holding(world: World, jobs: Sequence[job_pb2.Job], *, items: bool = False) -
                 "INSERT INTO configuration_names VALUES (?, ?, ?, '', '2026-01-01')",
                 [one.configuration, one.name, one.alias],
             )
-        for row in world.preferences:
-            connection.execute(f"INSERT INTO preferences VALUES ({', '.join('?' * len(row))})", row)
-        for table, rows in world.ratings.items():
-            for row in rows:
-                connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        _follow(connection, world)
     _kept[key] = connection
     if len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept))).close()
     return connection
+
+
+def _follow(connection: Connection, world: World) -> bool:
+    """Adds what people have said since. Returns False where the database has something else."""
+    said = {"preferences": world.preferences, "rubrics": [], "ratings": [], **world.ratings}
+    for table, rows in said.items():
+        held = connection.execute(f"FROM {table} ORDER BY number").fetchall()
+        if held != rows[: len(held)]:
+            return False
+        for row in rows[len(held) :]:
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    return True
 
 
 def _sources(world: World, jobs: Sequence[job_pb2.Job]) -> Iterator[bytes]:
