@@ -25,8 +25,7 @@ _MOST_TRIES = 5
 
 def _once_only() -> set[str]:
     """Methods that a channel does not send again, by the services' own settings."""
-    names = client._SERVICE_CONFIG["methodConfig"][1]["name"]  # type: ignore[index]
-    return {f"/{entry['service']}/{entry['method']}" for entry in names}
+    return {f"/{service}/{method}" for service, methods in client.ONCE.items() for method in methods}
 
 
 class Wires:
