@@ -1,4 +1,5 @@
-"""On a low disk RESULTS gives up what is stored elsewhere, although its own bound is far away."""
+"""On a low disk RESULTS gives up what is stored elsewhere, although its own bound is far away. On a full one, NATS
+may not survive that."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ class Feed:
     position: int
 
 
-@pytest.mark.parametrize(("level", "left"), [(bus.Level.ENOUGH, MESSAGES), (bus.Level.LOW, MESSAGES - STORED)])
+@pytest.mark.parametrize(
+    ("level", "left"),
+    [(bus.Level.ENOUGH, MESSAGES), (bus.Level.LOW, MESSAGES - STORED), (bus.Level.FULL, MESSAGES)],
+)
 async def test_a_low_disk_purges_what_is_stored(nats: NatsServer, level: bus.Level, left: int) -> None:
     connection, room = await bus.connect(nats.url, "test"), bus.Room()
     room.level = level

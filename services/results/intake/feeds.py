@@ -266,7 +266,8 @@ def _position_of(msg: Msg) -> int:
 
 async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room, holding: asyncio.Lock) -> None:
     """Once RESULTS is half full or the disk is low, purges what is on disk here and no longer needed by the scheduler.
-    Not while `holding` is held."""
+    Not while `holding` is held, and not on a full disk: a purge that NATS cannot write leaves it holding the stream's
+    lock, and all that ask about the stream wait until NATS is killed."""
     while True:
         await asyncio.sleep(_ROOM_CHECK_S)
         try:
@@ -277,6 +278,8 @@ async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room, holding: as
 
 
 async def _purge(connection: bus.Bus, stored: int, room: bus.Room) -> None:
+    if room.level is bus.Level.FULL:
+        return
     info = await connection.js.stream_info(bus.RESULTS)
     most = info.config.max_bytes or 0
     # On a small disk the stream may never be half full.
