@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 from services import numbers
 from services.experiments import scenarios
 from services.experiments.prompts import SHIPPED, Prompt
-from services.experiments.scenarios import TIPS, Scenario
+from services.experiments.scenarios import REFERENCE, TIPS, Scenario
 from services.words import refusals, rubrics
 from services.words.sampling import BY_REST_NAME
+from services.words.suites import ECHO, MAJORITY
 from touchstone.v1 import job_pb2
 from touchstone.v1.rubric_pb2 import Rubric
 
@@ -157,6 +158,20 @@ def judge_too_large(definition: Definition, judge: Model, known_b: Mapping[Model
     if not why:
         return ""
     return f"{why}; {name} is {refusals.bound(most)}. Choose a smaller judge, or set max_judge_b to 0 for any."
+
+
+def without_answers(definition: Definition, baselines: Collection[str]) -> Iterator[tuple[Model, str]]:
+    """Models that answer no prompt of this experiment, each with the sentence that refuses it. `baselines` are the
+    endpoints whose models are no language models."""
+    has_references = any(REFERENCE in one.fields for one in definition.scenarios)
+    for model in definition.models:
+        if model.provider not in baselines or model.model == ECHO or (model.model == MAJORITY and has_references):
+            continue
+        it = f"{model.model} at {model.provider}"
+        if model.model == MAJORITY:
+            yield model, f"{it} gives the most frequent reference, and no scenario has one. Leave it out."
+        else:
+            yield model, f"{it} chooses among labels and cannot answer prompts. Leave it out."
 
 
 def _too_large(model: Model, most_b: float, known_b: Mapping[Model, float]) -> str:

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 from services.chat_requests.faults import WrongRowError
 from services.chat_requests.strict_json import dump
 from services.experiments.definition import Definition
-from services.experiments.scenarios import Scenario
+from services.experiments.scenarios import REFERENCE, Scenario
 from services.words.refusals import counted
 
-REFERENCE = "reference"
-"""A scenario's field of this name is the reference of its rows."""
 OF_ROWS = ("prompt", "scenario", "repeat")
 """Names in the metadata of rows, which scenarios may not have."""
 OF_TEMPLATES = ("n_tips", "diversity")

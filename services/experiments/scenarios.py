@@ -21,6 +21,8 @@ from services.words import refusals
 TIPS = "tips"
 SETS = (TIPS,)
 MOST_SCENARIOS = 5_000
+REFERENCE = "reference"
+"""A scenario's field of this name is the reference of its rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ DOCUMENT_SUITES = ("glue", "superglue", "mmlu", "medical")
 """The API document's order of suites. Only installed ones are offered."""
 ECHO = "echo"
 """The baseline that repeats the prompt: it answers rows of datasets and no suite."""
+MAJORITY = "majority"
+"""The baseline that gives the most frequent answer, of rows with references."""
 ITEMS, TASKS = suite_pb2.WEIGHTING_ITEMS, suite_pb2.WEIGHTING_TASKS
 UNSPECIFIED = suite_pb2.WEIGHTING_UNSPECIFIED
 OLDER_NAMES = {ITEMS: "micro", TASKS: "macro"}

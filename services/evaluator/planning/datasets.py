@@ -20,10 +20,11 @@ from services.evaluator.items.task import Message
 from services.evaluator.planning.budget import MostCost, reserve
 from services.evaluator.plugins.contract import PluginError
 from services.evaluator.provider_batches.planning import line_bytes, unit_rows
-from services.evaluator.providers.baseline import MAJORITY, NO_REFERENCE
+from services.evaluator.providers.baseline import NO_REFERENCE
 from services.evaluator.providers.protocol.capabilities import Resolved
 from services.evaluator.providers.protocol.provider import ProviderError
 from services.words import refusals
+from services.words.suites import MAJORITY
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.dataset_pb2 import DatasetRow
 

@@ -24,11 +24,10 @@ from services.evaluator.plugins.contract import PluginError
 from services.evaluator.providers.protocol.provider import Listing, ProviderError, Request, no_loglikelihood
 from services.words import refusals
 from services.words.refusals import counted
-from services.words.suites import ECHO
+from services.words.suites import ECHO, MAJORITY
 from touchstone.v1 import endpoint_pb2
 from touchstone.v1.content_pb2 import ToolCall
 
-MAJORITY = "majority"
 RANDOM = "random"
 BAG_OF_WORDS = "bag-of-words"
 MOST_ROWS = 20_000

@@ -23,7 +23,7 @@ from services.chat_requests import strict_json
 from services.chat_requests.faults import WrongRowError
 from services.errors import ConflictError, InvalidRequestError
 from services.experiments import reading
-from services.experiments.definition import Definition, Model, judge_too_large, too_large
+from services.experiments.definition import Definition, Model, judge_too_large, too_large, without_answers
 from services.experiments.fields import DefinitionError
 from services.rpc import Identity, check_request_id
 from services.scheduler.admission import judging_rules
@@ -207,6 +207,9 @@ def _read(request: pb.RunExperimentRequest, endpoints: Sequence[endpoint_pb2.End
         if found is not None and found.parameters_b:
             sizes[model] = found.parameters_b
     refused = [(f"models[{definition.models.index(one)}]", why) for one, why in too_large(definition, sizes)]
+    baselines = {one.endpoint for one in endpoints if one.baseline}
+    for model, why in without_answers(definition, baselines):
+        refused.append((f"models[{definition.models.index(model)}]", why))
     for place, judge in enumerate(judges):
         if why := judge_too_large(definition, judge, sizes):
             refused.append((f"judges[{place}]", why))

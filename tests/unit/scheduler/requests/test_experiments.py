@@ -12,6 +12,7 @@ import pytest
 
 from services.errors import (
     ConflictError,
+    InvalidFieldsError,
     InvalidRequestError,
     LimitReachedError,
     TouchstoneError,
@@ -285,6 +286,30 @@ async def test_what_cannot_run_is_refused_before_anything_is_made(
     assert refused.value.field == field
     assert not world.results.experiments
     assert not world.registry.jobs
+
+
+async def test_a_baseline_that_answers_no_prompt_is_refused_also_by_a_check(world: World) -> None:
+    fleet = _fleet()
+    fleet.endpoints.add(
+        endpoint="baseline",
+        kind="baseline",
+        baseline=True,
+        state=endpoint_pb2.Endpoint.STATE_REACHABLE,
+        models=[endpoint_pb2.Model(model=name) for name in ("echo", "majority", "random")],
+    )
+    world.fleet.hear(fleet, world.time)
+    models = ["baseline/echo", "baseline/majority", "baseline/random"]
+    with pytest.raises(InvalidFieldsError) as refused:
+        await _run(world, models=models, check_only=True)
+    assert refused.value.problems == [
+        (
+            "models[1]",
+            "majority at baseline gives the most frequent reference, and no scenario has one. Leave it out.",
+        ),
+        ("models[2]", "random at baseline chooses among labels and cannot answer prompts. Leave it out."),
+    ]
+    scenarios = [{"who": "Ada", "reference": "Hello Ada"}]
+    await _run(world, models=models[:2], scenarios=scenarios, check_only=True)
 
 
 async def test_a_judge_that_is_too_large_is_refused_unless_the_definition_allows_it(world: World) -> None:
