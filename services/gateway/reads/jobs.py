@@ -13,15 +13,14 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
 from services.errors import InvalidRequestError, NotFoundError, TouchstoneError, UnavailableError
 from services.gateway.access.limits import Streams
 from services.gateway.backend import Backend
 from services.words.jobs import is_finished, suite_of
+from services.words.times import iso as iso
+from services.words.times import moment as moment
 from touchstone.v1 import item_result_pb2, job_pb2, metric_pb2, results_service_pb2, scheduler_service_pb2
 
 _BENCHMARK = re.compile(r"bm_[0-9a-fA-F]{32}")
@@ -62,20 +61,6 @@ def may_change(job: job_pb2.Job, caller: rpc.Identity) -> bool:
 def can_judge(job: job_pb2.Job, dropped: str) -> bool:
     """Whether a model may judge the job's answers. `dropped` is when their texts were dropped."""
     return job.state == job_pb2.Job.STATE_COMPLETED and not job.spec.HasField("judging") and not dropped
-
-
-def moment(stamp: Timestamp) -> datetime | None:
-    """None for a time that is not set, or that no calendar has."""
-    try:
-        return stamp.ToDatetime(tzinfo=UTC) if stamp.seconds or stamp.nanos else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def iso(stamp: Timestamp) -> str | None:
-    """ISO-8601 in UTC with milliseconds and Z."""
-    when = moment(stamp)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z") if when else None
 
 
 def not_found(job_id: str) -> NotFoundError:

@@ -13,6 +13,7 @@ from services.results.experiments.stored import Stored
 from services.results.statistics.metric_values import Floats, Ints
 from services.results.storage.database import Connection, query
 from services.words import rubrics
+from services.words.jobs import is_finished
 from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR, OUTCOME_UNSPECIFIED
 
@@ -109,6 +110,18 @@ def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[s
     return by_judge | _outside(connection, experiment)
 
 
+def live_judges(connection: Connection, experiment: Stored) -> list[str]:
+    """Judges by the experiment's rubric that wait or run, or that start once no job of the experiment does."""
+    jobs = [job.job_id for job in experiment.jobs]
+    known = _judges(connection, jobs, rubrics.written(experiment.rubric))
+    found = [one.judge for one in known if one.live]
+    if any(not is_finished(job) for job in experiment.jobs):
+        begun = {(one.judged, one.judge, one.attempt) for one in known}
+        asked = ((job, f"{judge.endpoint}/{judge.model}") for job in experiment.jobs for judge in job.spec.judges)
+        found += [judge for job, judge in asked if (job.job_id, judge, job.attempt) not in begun]
+    return sorted(set(found))
+
+
 def rated(connection: Connection, experiment: Stored) -> Said:
     """By people: the mean over the raters of an answer."""
     found = _ratings(connection, experiment)
@@ -160,20 +173,22 @@ class _Judge:
     judge: str
     judged: str
     attempt: int
+    live: bool
 
 
 def _judges(connection: Connection, jobs: Sequence[str], rubric: str) -> list[_Judge]:
     """By age, of judges that have this rubric."""
     rows = connection.execute(
-        "SELECT j.job_id, j.endpoint, j.model, d.dataset FROM jobs j JOIN datasets d ON d.id = j.suite "
+        "SELECT j.job_id, j.endpoint, j.model, j.job, d.dataset FROM jobs j JOIN datasets d ON d.id = j.suite "
         "WHERE d.judged_job IN (SELECT unnest($jobs::VARCHAR[])) ORDER BY j.created_at, j.job_id",
         {"jobs": list(jobs)},
     ).fetchall()
     found = []
-    for job_id, endpoint, model, blob in rows:
+    for job_id, endpoint, model, job, blob in rows:
         judging: job_pb2.Judging = dataset_pb2.Dataset.FromString(blob).judging
         if judging.rubric == rubric and not judging.against_job_id:
-            found.append(_Judge(job_id, f"{endpoint}/{model}", judging.job_id, judging.attempt))
+            live = not is_finished(job_pb2.Job.FromString(job))
+            found.append(_Judge(job_id, f"{endpoint}/{model}", judging.job_id, judging.attempt, live))
     return found
 
 

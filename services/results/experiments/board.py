@@ -66,6 +66,8 @@ def get_experiment(connection: Connection, request: pb.GetExperimentRequest) -> 
         judges=judges,
         rows=board.rows(_figures(asked, said, judged, shape[0])),
         models=board.models(),
+        uncounted_job_ids=[job.job_id for job in experiment.jobs if job.job_id in marked],
+        live_judges=answers.live_judges(connection, experiment),
     )
     response.prompts_with_same_first, response.prompts_compared = board.same_first()
     return response

@@ -71,8 +71,8 @@ def differing(kept: dataset_pb2.ExperimentSource, asked: dataset_pb2.ExperimentS
         return ""
     told = ", ".join(_told(name, before.get(name), now.get(name)) for name in names)
     return (
-        f"Experiment {kept.name} exists and differs in: {told}. Choose another name. Only models can be added to an "
-        "experiment."
+        f"Experiment {kept.name} exists and differs in: {told}. Choose another name. Only models and judges can "
+        "be added to an experiment."
     )
 
 

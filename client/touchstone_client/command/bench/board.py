@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from services.experiments import documents
 from services.words import rubrics
 from services.words.enums import EXPERIMENT_SOURCES
 from services.words.refusals import counted
@@ -14,7 +15,6 @@ from touchstone.v1.rubric_pb2 import RubricCriterion
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, leaf
 from touchstone_client.command.exits import DONE
-from touchstone_client.command.printing.documents import document
 from touchstone_client.command.printing.figures import MISSING, dollars, p_value, places, rate
 from touchstone_client.command.printing.output import Column, Report, Table, show
 
@@ -64,7 +64,7 @@ def report_of(board: Board) -> Report:
     tables = [_rows(board)]
     if any(model.HasField("mean") for model in board.models):
         tables.append(_models(board))
-    return Report(tables, notes=[*_notes(board)], document=document(board))
+    return Report(tables, notes=[*_notes(board)], document=documents.leaderboard(board))
 
 
 def _rows(board: Board) -> Table:
@@ -177,8 +177,18 @@ def _models(board: Board) -> Table:
 def _notes(board: Board) -> Iterator[str]:
     name = board.experiment.name
     source = EXPERIMENT_SOURCES.of(board.source)
+    marked, jobs = len(board.uncounted_job_ids), len(board.experiment.jobs)
+    if marked and marked == jobs:
+        yield "No scores: every job is marked invalid or superseded."
+        return
+    if marked:
+        yield f"{marked:,} of {counted(jobs, 'job')} marked invalid or superseded: no scores of theirs count."
+    if board.live_judges:
+        verb = "judges" if len(board.live_judges) == 1 else "judge"
+        yield f"{', '.join(board.live_judges)} still {verb}. The same command shows the scores later."
     if not source:
-        yield f"No scores yet. To rate the answers: touchstone bench export --experiment {name} --export FILE"
+        if not board.live_judges:
+            yield f"No scores yet. To rate the answers: touchstone bench export --experiment {name} --export FILE"
         return
     yield _SOURCES[source if board.judge or source == "people" else "ratings"].format(judge=board.judge)
     whole = [model for model in board.models if model.HasField("mean")]

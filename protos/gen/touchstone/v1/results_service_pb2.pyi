@@ -985,7 +985,7 @@ class GetExperimentRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., source: _Optional[_Union[GetExperimentRequest.Source, str]] = ..., judge: _Optional[str] = ...) -> None: ...
 
 class GetExperimentResponse(_message.Message):
-    __slots__ = ("experiment", "source", "judge", "judges", "rows", "models", "prompts_with_same_first", "prompts_compared")
+    __slots__ = ("experiment", "source", "judge", "judges", "rows", "models", "prompts_with_same_first", "prompts_compared", "uncounted_job_ids", "live_judges")
     EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     JUDGE_FIELD_NUMBER: _ClassVar[int]
@@ -994,6 +994,8 @@ class GetExperimentResponse(_message.Message):
     MODELS_FIELD_NUMBER: _ClassVar[int]
     PROMPTS_WITH_SAME_FIRST_FIELD_NUMBER: _ClassVar[int]
     PROMPTS_COMPARED_FIELD_NUMBER: _ClassVar[int]
+    UNCOUNTED_JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    LIVE_JUDGES_FIELD_NUMBER: _ClassVar[int]
     experiment: Experiment
     source: GetExperimentRequest.Source
     judge: str
@@ -1002,7 +1004,9 @@ class GetExperimentResponse(_message.Message):
     models: _containers.RepeatedCompositeFieldContainer[ExperimentModel]
     prompts_with_same_first: int
     prompts_compared: int
-    def __init__(self, experiment: _Optional[_Union[Experiment, _Mapping]] = ..., source: _Optional[_Union[GetExperimentRequest.Source, str]] = ..., judge: _Optional[str] = ..., judges: _Optional[_Iterable[str]] = ..., rows: _Optional[_Iterable[_Union[ExperimentRow, _Mapping]]] = ..., models: _Optional[_Iterable[_Union[ExperimentModel, _Mapping]]] = ..., prompts_with_same_first: _Optional[int] = ..., prompts_compared: _Optional[int] = ...) -> None: ...
+    uncounted_job_ids: _containers.RepeatedScalarFieldContainer[str]
+    live_judges: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, experiment: _Optional[_Union[Experiment, _Mapping]] = ..., source: _Optional[_Union[GetExperimentRequest.Source, str]] = ..., judge: _Optional[str] = ..., judges: _Optional[_Iterable[str]] = ..., rows: _Optional[_Iterable[_Union[ExperimentRow, _Mapping]]] = ..., models: _Optional[_Iterable[_Union[ExperimentModel, _Mapping]]] = ..., prompts_with_same_first: _Optional[int] = ..., prompts_compared: _Optional[int] = ..., uncounted_job_ids: _Optional[_Iterable[str]] = ..., live_judges: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExperimentRow(_message.Message):
     __slots__ = ("job_id", "endpoint", "model", "prompt", "rank", "rank_low", "rank_high", "rows", "answered", "errors", "scored", "judge_failures", "composite", "criteria", "to_first", "diversity", "latency_s", "tokens_per_s", "cost_usd")

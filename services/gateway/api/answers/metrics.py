@@ -19,7 +19,7 @@ from services.gateway.fields.schema import (
     shape,
 )
 from services.gateway.reads.values import is_bounded
-from touchstone.v1 import metric_pb2, results_service_pb2
+from touchstone.v1 import metric_pb2
 
 FIGURES: dict[str, Schema] = {
     "mean": about(null(NUMBER), "The metric in its own range. null if it is undefined."),
@@ -117,12 +117,3 @@ def mean_of(metric: metric_pb2.Metric) -> float | None:
 
 def interval(metric: metric_pb2.Metric) -> list[float] | None:
     return [metric.ci95_low, metric.ci95_high] if metric.HasField("ci95_low") else None
-
-
-def figure_of(message: Any, name: str) -> dict[str, Any] | None:
-    """The Interval in a field of the message; None if it is absent."""
-    return figure(getattr(message, name)) if message.HasField(name) else None
-
-
-def figure(interval: results_service_pb2.Interval) -> dict[str, Any]:
-    return {"value": interval.value, "ci95": [interval.low, interval.high], "n": interval.n}

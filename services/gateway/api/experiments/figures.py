@@ -7,10 +7,11 @@ from typing import Any
 
 from starlette.responses import Response
 
+from services.experiments import documents
 from services.gateway.api.answers import members
-from services.gateway.api.answers.metrics import FIGURE, figure, figure_of
+from services.gateway.api.answers.metrics import FIGURE
 from services.gateway.api.declare.endpoint import BENCH, JSON, Call, Endpoint
-from services.gateway.api.experiments.run import EXPERIMENT, experiment_body
+from services.gateway.api.experiments.run import EXPERIMENT
 from services.gateway.fields.checks import JOB_ID, boolean, one_of, text
 from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, Parameter, limit
 from services.gateway.fields.schema import (
@@ -30,7 +31,6 @@ from services.gateway.fields.schema import (
 )
 from services.gateway.http.responses import CSV, JSONResponse, csv_of
 from services.gateway.reads.jobs import checked_id
-from services.gateway.reads.values import cost
 from services.words.enums import EXPERIMENT_SOURCES, OUTCOMES
 from touchstone.v1 import results_service_pb2
 from touchstone.v1.item_result_pb2 import OUTCOME_UNSPECIFIED
@@ -125,6 +125,10 @@ BOARD: Schema = shape(
             COUNT, "Of how many prompts the model with the highest mean over prompts is the first."
         ),
         "prompts_compared": about(COUNT, "The prompts of which all models have scores."),
+        "uncounted_jobs": about(
+            array(members.JOB_ID), "Jobs that are marked invalid or superseded, or build on one: they have no scores."
+        ),
+        "live_judges": about(array(STRING), "Judges that wait, run or are still to start, as `provider/model`."),
     },
     name="ExperimentBoard",
 )
@@ -167,45 +171,12 @@ async def leaderboard(call: Call) -> Response:
         headers = {"Content-Disposition": f'attachment; filename="touchstone-{found.experiment.name}.csv"'}
         names = [criterion.name for criterion in found.experiment.rubric.criteria]
         return Response(csv_of([_line(row, names) for row in found.rows]), media_type=CSV, headers=headers)
-    return JSONResponse(
-        {
-            "experiment": experiment_body(found.experiment),
-            "source": EXPERIMENT_SOURCES.of(found.source) or None,
-            "judge": found.judge or None,
-            "judges": list(found.judges),
-            "leaderboard": [_row(row) for row in found.rows],
-            "models": [_model(model) for model in found.models],
-            "prompts_with_same_first": found.prompts_with_same_first,
-            "prompts_compared": found.prompts_compared,
-        }
-    )
-
-
-def _row(row: results_service_pb2.ExperimentRow) -> dict[str, Any]:
-    first = row.to_first
-    return {
-        "rank": row.rank or None,
-        "rank_range": [row.rank_low, row.rank_high] if row.rank else None,
-        "job_id": row.job_id,
-        "provider": row.endpoint,
-        "model": row.model,
-        "prompt": row.prompt,
-        **{name: getattr(row, name) for name in _COUNTS},
-        "composite": figure_of(row, "composite"),
-        "criteria": {one.criterion: figure(one.score) for one in row.criteria},
-        "to_first": {"difference": figure(first.difference), "p_value": first.p_value}
-        if row.HasField("to_first")
-        else None,
-        "diversity": figure_of(row, "diversity"),
-        "latency_s": row.latency_s,
-        "tokens_per_s": row.tokens_per_s or None,
-        "cost_usd": cost(row),
-    }
+    return JSONResponse(documents.leaderboard(found))
 
 
 def _line(row: results_service_pb2.ExperimentRow, criteria: Sequence[str]) -> dict[str, Any]:
     """A row without nested values."""
-    known = _row(row)
+    known = documents.row_of(row)
     (low, high), first = known.pop("rank_range") or (None, None), known.pop("to_first") or {}
     scores = known.pop("criteria")
     figures = {
@@ -227,20 +198,6 @@ def _line(row: results_service_pb2.ExperimentRow, criteria: Sequence[str]) -> di
 def _ends(name: str, held: Mapping[str, Any] | None) -> dict[str, Any]:
     low, high = held["ci95"] if held else (None, None)
     return {name: held["value"] if held else None, f"{name}_low": low, f"{name}_high": high}
-
-
-def _model(model: results_service_pb2.ExperimentModel) -> dict[str, Any]:
-    scored = bool(model.best_prompt)
-    return {
-        "job_id": model.job_id,
-        "provider": model.endpoint,
-        "model": model.model,
-        "mean": figure_of(model, "mean"),
-        "best_prompt": model.best_prompt or None,
-        "best": model.best if scored else None,
-        "worst_prompt": model.worst_prompt or None,
-        "worst": model.worst if scored else None,
-    }
 
 
 EXPERIMENT_RUNS = Endpoint(

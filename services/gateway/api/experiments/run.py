@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from services import numbers, rpc
 from services.errors import InvalidFieldsError, InvalidRequestError
-from services.experiments import reading
+from services.experiments import documents, reading
 from services.experiments.definition import KEEP_ALIVE, MAX_MODEL_B, N_TIPS
 from services.experiments.fields import NAME_RULE
 from services.experiments.scenarios import MOST_SCENARIOS, tips
@@ -22,11 +21,10 @@ from services.gateway.fields.judges import RUBRIC, of_model
 from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, limit
 from services.gateway.fields.schema import COUNT, STRING, Schema, about, array, null, shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
-from services.gateway.reads import airflow, jobs
+from services.gateway.reads import airflow
 from services.words import rubrics
-from services.words.jobs import status_of
 from services.words.sampling import BY_REST_NAME
-from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone.v1 import results_service_pb2, scheduler_service_pb2
 
 _KINDS: dict[str, type] = {"string": str, "array": list, "object": dict}
 
@@ -197,7 +195,7 @@ async def run(call: Call) -> JSONResponse:
         {
             "experiment": made.experiment,
             "dataset_id": made.dataset_id or None,
-            "jobs": [job_body(job) for job in made.jobs],
+            "jobs": [documents.job(job) for job in made.jobs],
             "cells": made.cells,
             "calls": made.calls,
             "dag_run": {"dag_run_id": begun.run_id, "url": begun.url} if begun else None,
@@ -217,33 +215,8 @@ async def experiments(call: Call) -> JSONResponse:
         page_size=call.query["limit"], page_token=call.query["page_token"]
     )
     found = await call.ask(call.ctx.backend.results.ListExperiments, request)
-    shown = [experiment_body(one) for one in found.experiments]
+    shown = [documents.experiment(one) for one in found.experiments]
     return JSONResponse({"experiments": shown, "next_page_token": found.next_page_token})
-
-
-def experiment_body(one: results_service_pb2.Experiment) -> Mapping[str, Any]:
-    return {
-        "name": one.name,
-        "owner": one.owner,
-        "created_at": jobs.iso(one.created_at),
-        "dataset_id": one.dataset_id or None,
-        "prompts": list(one.prompts),
-        "scenarios": one.scenarios,
-        "repeats": one.repeats,
-        "rubric": json.loads(rubrics.written(one.rubric)) if one.HasField("rubric") else None,
-        "jobs": [job_body(job) for job in one.jobs],
-    }
-
-
-def job_body(job: job_pb2.Job) -> Mapping[str, Any]:
-    return {
-        "job_id": job.job_id,
-        "provider": job.spec.endpoint,
-        "model": job.spec.model,
-        "status": status_of(job.state),
-        "items_done": job.progress.items_done,
-        "items_total": job.progress.items_total,
-    }
 
 
 RUN_EXPERIMENT = Endpoint(

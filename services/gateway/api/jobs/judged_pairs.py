@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.experiments.documents import figure_of
 from services.gateway.api.answers import members
-from services.gateway.api.answers.metrics import FIGURE, figure_of
+from services.gateway.api.answers.metrics import FIGURE
 from services.gateway.fields.schema import COUNT, Schema, about, null, shape
 from touchstone.v1 import results_service_pb2
 

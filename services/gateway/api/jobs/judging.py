@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from services.experiments.documents import figure_of
 from services.gateway.api.answers import members
-from services.gateway.api.answers.metrics import FIGURE, METRIC, figure_of, metric_body
+from services.gateway.api.answers.metrics import FIGURE, METRIC, metric_body
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.api.jobs.judged_pairs import PAIRS, agreed_body, pairs_body
 from services.gateway.api.jobs.reuse import priority

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from services.errors import InvalidRequestError, NotFoundError
 from services.experiments import candidates, grid
 from services.results.experiments.board import get_experiment
+from services.results.intake import writes
 from services.results.judging import ratings
 from services.results.read_queue import Questions
 from services.results.servicer import ResultsServicer
@@ -24,8 +25,9 @@ from services.results.statistics import prediction_powered
 from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_file
 from services.words import rubrics
-from tests.unit.results.builders import seal
+from tests.unit.results.builders import event, seal
 from tests.unit.results.experiments.made import CRITERIA, Made, Scores, all_of
+from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.item_result_pb2 import OUTCOME_ANSWERED, OUTCOME_INFRASTRUCTURE_ERROR
 
@@ -112,6 +114,36 @@ def test_a_job_that_was_marked_invalid_has_no_scores(judged: Made) -> None:
         ("b", 0, 2),
     ]
     assert not found.models[1].HasField("mean")
+    assert [*found.uncounted_job_ids] == ["b"]
+
+
+def test_judges_that_are_still_to_come_are_named(connection: Connection) -> None:
+    made = Made(connection)
+    judges = [job_pb2.Judge(endpoint="local", model=name) for name in ("first", "second")]
+    of = made.dataset.dataset_id
+    live, done = job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_COMPLETED
+
+    def told(job_id: str, attempt: int, state: job_pb2.Job.State, **spec: Any) -> None:
+        job = made.started(job_id, of, 0, attempt, experiment_name=made.name, judges=judges, **spec)
+        job.state = state
+        writes.store_events(connection, [event(f"{job_id}-{attempt}-{state}", job)])
+
+    told("a", 1, done)
+    told("b", 1, live)
+    assert [*board(connection).live_judges] == ["local/first", "local/second"]
+    told("b", 1, done)
+    # Those that could not start are not waited for.
+    assert [*board(connection).live_judges] == []
+    dataset = made._dataset("ds_j", judging=job_pb2.Judging(job_id="a", rubric=written(made), attempt=1))
+    job = made.started("j", dataset.dataset_id, 1, model="first")
+    job.state = live
+    writes.store_events(connection, [event("j-live", job)])
+    assert [*board(connection).live_judges] == ["local/first"]
+    assert board(connection).source == pb.GetExperimentRequest.SOURCE_UNSPECIFIED
+
+
+def written(made: Made) -> str:
+    return rubrics.written(made.definition.rubric)
 
 
 def test_a_judge_that_fails_on_a_tenth_of_the_answers_moves_no_score(connection: Connection) -> None:

@@ -46,6 +46,6 @@ def test_other_models_and_defaults_that_are_written_out_change_nothing(changes: 
 )
 def test_what_differs_is_named(changes: dict[str, Any], told: str) -> None:
     assert differing(source(), source(**changes)) == (
-        f"Experiment greetings exists and differs in: {told}. Choose another name. Only models can be added to an "
-        "experiment."
+        f"Experiment greetings exists and differs in: {told}. Choose another name. Only models and judges can "
+        "be added to an experiment."
     )

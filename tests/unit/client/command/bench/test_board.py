@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from tests.unit.client.command.bench.boards import NAME, board
+from services.experiments import documents
+from tests.unit.client.command.bench.boards import JOBS, NAME, board
 from tests.unit.client.fakes import Fakes
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone_client.command import main
@@ -49,12 +50,14 @@ def test_figures_are_whole_in_csv(fakes: Fakes, capsys: Captured, given: list[st
     assert (last["rank"], last["composite"], last["errors"], last["tokens_per_s"]) == ("", "", "12", "")
 
 
-def test_json_is_the_whole_answer(fakes: Fakes, capsys: Captured) -> None:
+def test_json_is_the_document_of_rest(fakes: Fakes, capsys: Captured) -> None:
     fakes.answers["GetExperiment"] = board()
     assert main([*COMPARE, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["source"], made["prompts_with_same_first"], made["experiment"]["name"]) == ("judge", 1, NAME)
-    assert made["rows"][0]["composite"]["value"] == 0.8
+    held = made["leaderboard"][0]["composite"]
+    assert held == {"value": 0.8, "ci95": [pytest.approx(0.7), pytest.approx(0.9)], "n": 12}
+    assert made == documents.leaderboard(board())
 
 
 def test_an_experiment_without_scores_says_how_to_get_them(fakes: Fakes, capsys: Captured) -> None:
@@ -66,6 +69,24 @@ def test_an_experiment_without_scores_says_how_to_get_them(fakes: Fakes, capsys:
     fakes.answers["GetExperiment"] = made
     assert main(COMPARE) == 0
     assert f"touchstone bench export --experiment {NAME} --export FILE" in capsys.readouterr().out
+
+
+def test_why_there_are_no_scores_is_said(fakes: Fakes, capsys: Captured) -> None:
+    made = board()
+    made.source, made.judge = pb.GetExperimentRequest.SOURCE_UNSPECIFIED, ""
+    del made.models[:]
+    fakes.answers["GetExperiment"] = made
+
+    def last() -> list[str]:
+        assert main(COMPARE) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if line.endswith(".")]
+
+    made.live_judges.append("left/judge")
+    assert last() == ["left/judge still judges. The same command shows the scores later."]
+    made.uncounted_job_ids.append(JOBS["one"])
+    assert last()[0] == "1 of 2 jobs marked invalid or superseded: no scores of theirs count."
+    made.uncounted_job_ids.append(JOBS["two"])
+    assert last() == ["No scores: every job is marked invalid or superseded."]
 
 
 def test_at_80_columns_score_and_interval_stay() -> None:

@@ -1,0 +1,104 @@
+"""What REST and the command line say of experiments, as values of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from services import numbers
+from services.words import rubrics
+from services.words.enums import EXPERIMENT_SOURCES
+from services.words.jobs import status_of
+from services.words.times import iso
+from touchstone.v1 import job_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+COUNTS = ("rows", "answered", "errors", "scored", "judge_failures")
+"""Of a row of the leaderboard."""
+
+
+def leaderboard(found: pb.GetExperimentResponse) -> dict[str, Any]:
+    return {
+        "experiment": experiment(found.experiment),
+        "source": EXPERIMENT_SOURCES.of(found.source) or None,
+        "judge": found.judge or None,
+        "judges": list(found.judges),
+        "leaderboard": [row_of(row) for row in found.rows],
+        "models": [_model(model) for model in found.models],
+        "prompts_with_same_first": found.prompts_with_same_first,
+        "prompts_compared": found.prompts_compared,
+        "uncounted_jobs": list(found.uncounted_job_ids),
+        "live_judges": list(found.live_judges),
+    }
+
+
+def experiment(one: pb.Experiment) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "owner": one.owner,
+        "created_at": iso(one.created_at),
+        "dataset_id": one.dataset_id or None,
+        "prompts": list(one.prompts),
+        "scenarios": one.scenarios,
+        "repeats": one.repeats,
+        "rubric": json.loads(rubrics.written(one.rubric)) if one.HasField("rubric") else None,
+        "jobs": [job(each) for each in one.jobs],
+    }
+
+
+def job(one: job_pb2.Job) -> dict[str, Any]:
+    return {
+        "job_id": one.job_id,
+        "provider": one.spec.endpoint,
+        "model": one.spec.model,
+        "status": status_of(one.state),
+        "items_done": one.progress.items_done,
+        "items_total": one.progress.items_total,
+    }
+
+
+def row_of(row: pb.ExperimentRow) -> dict[str, Any]:
+    """A model with a prompt."""
+    first = row.to_first
+    return {
+        "rank": row.rank or None,
+        "rank_range": [row.rank_low, row.rank_high] if row.rank else None,
+        "job_id": row.job_id,
+        "provider": row.endpoint,
+        "model": row.model,
+        "prompt": row.prompt,
+        **{name: getattr(row, name) for name in COUNTS},
+        "composite": figure_of(row, "composite"),
+        "criteria": {one.criterion: figure(one.score) for one in row.criteria},
+        "to_first": {"difference": figure(first.difference), "p_value": first.p_value}
+        if row.HasField("to_first")
+        else None,
+        "diversity": figure_of(row, "diversity"),
+        "latency_s": row.latency_s,
+        "tokens_per_s": row.tokens_per_s or None,
+        "cost_usd": numbers.job_usd(row.cost_usd) if row.HasField("cost_usd") else None,
+    }
+
+
+def _model(model: pb.ExperimentModel) -> dict[str, Any]:
+    scored = bool(model.best_prompt)
+    return {
+        "job_id": model.job_id,
+        "provider": model.endpoint,
+        "model": model.model,
+        "mean": figure_of(model, "mean"),
+        "best_prompt": model.best_prompt or None,
+        "best": model.best if scored else None,
+        "worst_prompt": model.worst_prompt or None,
+        "worst": model.worst if scored else None,
+    }
+
+
+def figure_of(message: Any, name: str) -> dict[str, Any] | None:
+    """The Interval in a field of the message; None if it is absent."""
+    return figure(getattr(message, name)) if message.HasField(name) else None
+
+
+def figure(interval: pb.Interval) -> dict[str, Any]:
+    """An estimate with the ends of its 95 % interval and the number of what it is from."""
+    return {"value": interval.value, "ci95": [interval.low, interval.high], "n": interval.n}
