@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
+from typing import Any
 
 import nats.errors
 import nats.js.errors
@@ -46,6 +47,7 @@ from services.bus.contract import (
 )
 from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.key_values import CONFLICTS, KeyValues, expecting
+from services.errors import UnavailableError
 from touchstone.v1 import call_pb2, evaluator_pb2, item_result_pb2, token_pb2, unit_pb2
 
 _USE_NOTED_EVERY_S = 600
@@ -75,6 +77,17 @@ def _work_name(endpoint: str) -> str:
 
 
 _WEBHOOKS_CONSUMER = "webhooks"
+_HEARD_NS = 5e9
+
+
+def _has_majority(cluster: Mapping[str, Any]) -> bool:
+    """Of a stream's nodes; a single server says nothing of them. A leader that is alone notices it after 12 s, but it
+    knows since when it has not heard of the others."""
+    if not cluster:
+        return True
+    others = cluster.get("replicas") or []
+    heard = [other for other in others if other.get("active", 0) < _HEARD_NS]
+    return bool(cluster.get("leader")) and 2 * (1 + len(heard)) > 1 + len(others)
 
 
 class Bus(KeyValues):
@@ -301,15 +314,15 @@ class Bus(KeyValues):
         await self.kv_put(EVALUATORS, evaluator.evaluator, evaluator.SerializeToString())
 
     async def answers(self, timeout_s: float) -> bool:
-        """Whether NATS and the leader of a stream answer now: a node that has lost the others is connected, and of no
+        """Whether NATS answers now and could store something: a node that has lost the others is connected, and of no
         use."""
         if not self.connected:
             return False
         try:
-            answer = await self.client.request(info_subject(JOBS), timeout=timeout_s)
-            return "error" not in json.loads(answer.data)
+            told = json.loads((await self.client.request(info_subject(JOBS), timeout=timeout_s)).data)
         except (nats.errors.Error, ValueError):
             return False
+        return "error" not in told and _has_majority(told.get("cluster") or {})
 
     async def server_time(self) -> float:
         """Seconds since 1970 by the server's clock: the one that all evaluators share."""
@@ -331,8 +344,13 @@ class Bus(KeyValues):
         return bool(msg and msg.data)
 
     async def token(self, digest: str) -> token_pb2.Token | None:
-        """The stored token, whose use is noted now and then."""
-        msg = await self.kv_get(TOKENS, digest)
+        """The stored token, whose use is noted now and then. Raises UnavailableError without NATS."""
+        try:
+            msg = await self.kv_get(TOKENS, digest)
+        except (nats.errors.Error, OSError) as error:
+            raise UnavailableError(
+                "NATS does not answer, so your token cannot be checked. Try again in a moment."
+            ) from error
         if not (msg and msg.data):
             return None
         token = token_pb2.Token.FromString(msg.data)
