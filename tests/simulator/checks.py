@@ -219,7 +219,8 @@ def _failed(world: World) -> Iterator[str]:
             yield f"job {job_id} failed although nothing was wrong with models and evaluators: {job.reason}"
         if job_id == world.history.last_job and job.state != COMPLETED:
             yield f"the job after all faults is {name(job.state)}: {job.reason}"
-        if job.state == CANCELLED and not job.reason.startswith("Cancelled by"):
+        replaced = bool(job.spec.judging.job_id) and " runs again. " in job.reason
+        if job.state == CANCELLED and not (replaced or job.reason.startswith("Cancelled by")):
             yield f"job {job_id} is cancelled for: {job.reason}"
 
 

@@ -27,6 +27,8 @@ class Models:
 
     def __init__(self, chance: Random, failing: float, slow: float) -> None:
         self._chance, self._failing, self._slow = chance, failing, slow
+        self.refusing = 0.0
+        """The share of calls that are refused for good: such items stay without an answer until the job runs again."""
         self.calls: Counter[CallKey] = Counter()
         self.failures: Counter[CallKey] = Counter()
         self.under_way: Counter[str] = Counter()
@@ -43,6 +45,9 @@ class Models:
         if self._chance.random() < self._failing:
             self.failures[key] += 1
             raise ProviderError("The simulated model failed.", retryable=True)
+        if self.refusing and self._chance.random() < self.refusing:
+            self.failures[key] += 1
+            raise ProviderError("The simulated model refuses this item.", retryable=False)
         told = getattr(request.task, "answer", None)
         text = told(request.item.reference) if told is not None else request.item.reference or "An answer."
         return Response(text, input_tokens=TOKENS, output_tokens=TOKENS, latency_ms=10.0, cost_usd=PRICE)

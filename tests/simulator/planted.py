@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -255,6 +255,21 @@ EXPERIMENT_BUGS: dict[str, Plant] = {
 }
 
 
+def _judge_twice() -> AbstractContextManager[Any]:
+    """A scheduler that starts does not know which judges it has started."""
+    right = JobStore.find_request
+
+    async def find_request(self: JobStore, owner: str, request_id: str) -> Sequence[str]:
+        return [] if request_id.startswith("judge ") else await right(self, owner, request_id)
+
+    return patch.object(JobStore, "find_request", find_request)
+
+
+JUDGE_BUGS: dict[str, Plant] = {
+    "judge-twice": _judge_twice,
+}
+
+
 BUGS: dict[str, Plant] = {
     "store-the-mark-first": _store_the_mark_first,
     "forget-the-fence": _forget_the_fence,
@@ -277,6 +292,7 @@ BUGS: dict[str, Plant] = {
     "condemn-the-healthy": partial(patch.object, units_in_hand, "DEAD_FROM_CRASHES", 0),
     **DATASET_BUGS,
     **EXPERIMENT_BUGS,
+    **JUDGE_BUGS,
 }
 
 

@@ -11,9 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.simulator.planted import EXPERIMENT_BUGS, planted
+from tests.simulator.planted import EXPERIMENT_BUGS, JUDGE_BUGS, planted
 from tests.simulator.planted_datasets import DATASET_BUGS
-from tests.simulator.simulation import has_datasets, has_experiments, report, simulate
+from tests.simulator.simulation import has_datasets, has_experiments, has_judges, report, simulate
 
 HASH_SEED = "0"
 
@@ -38,6 +38,8 @@ def main() -> int:
         return _many([seed for seed in seeds if has_datasets(seed)], options.processes, options.bug)
     if options.bug in EXPERIMENT_BUGS:
         return _many([seed for seed in seeds if has_experiments(seed)], options.processes, options.bug)
+    if options.bug in JUDGE_BUGS:
+        return _many([seed for seed in seeds if has_judges(seed)], options.processes, options.bug)
     return _many(seeds, options.processes, options.bug)
 
 

@@ -24,6 +24,7 @@ from tests.simulator.experiments import Experiments, ExperimentUsers
 from tests.simulator.faults import Faults, Weather
 from tests.simulator.history import ENDED, History, name
 from tests.simulator.jetstream import FakeServer
+from tests.simulator.judges import Judges, JudgeUsers
 from tests.simulator.loop import SimLoop, SimulationError
 from tests.simulator.model import Models
 from tests.simulator.processes import STANDBY, Installation, evaluator, replaced, results, scheduler
@@ -40,6 +41,11 @@ _WITH_DATASETS, _APART = 0.15, 2**32
 """The share of worlds with datasets."""
 _WITH_EXPERIMENTS = 0.05
 """The share of worlds with experiments; these have datasets, too."""
+_WITH_JUDGES = 0.05
+"""The same of worlds with judges of single jobs."""
+_WITH_GAPS, _GAPS = 0.7, 0.04
+"""The share of these in which items stay without an answer at first, and of such calls: their jobs run again after they
+were judged."""
 _MOST_STEPS = 400_000
 _TRACED = 60
 
@@ -85,6 +91,7 @@ class Simulation:
         self.datasets = Datasets(self.history) if has_datasets(seed) else None
         self.experimenters: ExperimentUsers | None = None
         self.experiments = Experiments(self.history) if has_experiments(seed) else None
+        self.judges = Judges(self.history) if has_judges(seed) else None
         self.history.made_rows = lambda dataset_id: self.on_disk.tables.datasets[dataset_id][0].rows
         self._set_clock()
 
@@ -123,6 +130,8 @@ class Simulation:
                 self.datasets.moved(job_id, (state, attempt), self._store().is_unmarked)
             if self.experiments is not None:
                 self.experiments.moved(job_id)
+            if self.judges is not None:
+                self.judges.moved(job_id)
             self.note(f"stored: job {job_id[-4:]} is {name(state)} ({attempt}.){' new' if before == 0 else ''}")
 
     async def run(self) -> Outcome:
@@ -146,8 +155,14 @@ class Simulation:
             self.experimenters = ExperimentUsers(self.wires, self.chance, users, self.experiments)
             with_datasets, with_experiments = uploaders.operations, self.experimenters.operations
             users.more, users.begin = lambda: with_datasets() + with_experiments(), self.experimenters.run
+        if self.judges is not None:
+            judging, others = JudgeUsers(self.chance, users, self.judges), users.more
+            users.more, users.begin = lambda: others() + judging.operations(), judging.run
+        if self.judges is not None and Random(self.seed + 4 * _APART).random() < _WITH_GAPS:
+            self.models.refusing = _GAPS
         await self._busy(faults, users)
         faults.calm()
+        self.models.refusing = 0.0
         broken = await self._quiet(users, uploaders)
         self.installation.restarting = False
         broken += violations(self._world(faults))
@@ -275,6 +290,8 @@ class Simulation:
             return left
         if self.experiments is not None and (left := next(self.experiments.missing(), "")):
             return left
+        if self.judges is not None and (left := next(self.judges.missing(), "")):
+            return left
         return next(self.promises.deliveries(), "") or next(self.promises.schedules(self._wall()), "")
 
     def _store(self) -> Store:
@@ -314,12 +331,17 @@ def _undisturbed() -> Iterator[None]:
 
 def has_datasets(seed: int) -> bool:
     """Drawn apart, so that worlds without are what they were before there were any with."""
-    return has_experiments(seed) or Random(seed + _APART).random() < _WITH_DATASETS
+    return has_experiments(seed) or has_judges(seed) or Random(seed + _APART).random() < _WITH_DATASETS
 
 
 def has_experiments(seed: int) -> bool:
     """As `has_datasets`."""
     return Random(seed + 2 * _APART).random() < _WITH_EXPERIMENTS
+
+
+def has_judges(seed: int) -> bool:
+    """As `has_datasets`."""
+    return Random(seed + 3 * _APART).random() < _WITH_JUDGES
 
 
 def simulate(seed: int, *, verbose: bool = False) -> Outcome:
@@ -330,7 +352,7 @@ def simulate(seed: int, *, verbose: bool = False) -> Outcome:
         with_logs, brief = chance.random() < 0.05, chance.random() < 0.95
         with (
             memory_store.installed(simulation.on_disk, with_datasets=simulation.datasets is not None),
-            experiments.installed() if simulation.experiments is not None else nullcontext(),
+            experiments.installed() if simulation.experiments or simulation.judges else nullcontext(),
             replaced(
                 simulation.nats, simulation.wires, with_logs=with_logs, brief=brief, caller=simulation.receivers.caller
             ),

@@ -100,7 +100,8 @@ class Users:
         spec.sampling.seed = self.unknown()
         return spec
 
-    def _spec(self) -> job_pb2.JobSpec:
+    def spec(self) -> job_pb2.JobSpec:
+        """Of a job over some tasks of the suite."""
         tasks = list(_TASKS[: self._chance.randint(1, 2)])
         spec = self.bare_spec()
         spec.suite.suite = "demo"
@@ -111,13 +112,13 @@ class Users:
         return spec
 
     async def create(self) -> None:
-        await self.create_of(self._spec())
+        await self.create_of(self.spec())
 
     async def last(self, spec: job_pb2.JobSpec | None = None) -> str:
         """A job after all faults, when everything should work again; empty when none can be created."""
         if spec is None:
             # Small, as all that counts is that it comes to its end.
-            spec = self._spec()
+            spec = self.spec()
             spec.suite.limit = 1
             del spec.suite.tasks[1:]
         request = pb.CreateJobRequest(request_id=f"request-{self.unknown()}", spec=spec)
@@ -148,8 +149,9 @@ class Users:
     async def cancel(self) -> None:
         await self._move("cancel", self._scheduler.CancelJob, pb.CancelJobRequest(job_id=self._some_job()))
 
-    async def retry(self) -> None:
-        await self._move("retry", self._scheduler.RetryJob, pb.RetryJobRequest(job_id=self._some_job()))
+    async def retry(self, job_id: str = "") -> None:
+        """This job, or some."""
+        await self._move("retry", self._scheduler.RetryJob, pb.RetryJobRequest(job_id=job_id or self._some_job()))
 
     async def delete(self) -> None:
         """A job that has ended, if there is one."""
@@ -182,7 +184,7 @@ class Users:
     async def schedule(self) -> None:
         """A job each minute from now on."""
         request = pb.CreateScheduleRequest(
-            request_id=f"request-{self.unknown()}", cron="* * * * *", spec=self._spec(), label="each minute"
+            request_id=f"request-{self.unknown()}", cron="* * * * *", spec=self.spec(), label="each minute"
         )
         asked = self._wall()
         for _ in range(self._chance.randint(1, 3)):
