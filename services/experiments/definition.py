@@ -162,7 +162,7 @@ def judge_too_large(definition: Definition, judge: Model, known_b: Mapping[Model
 
 def without_answers(definition: Definition, baselines: Collection[str]) -> Iterator[tuple[Model, str]]:
     """Models that answer no prompt of this experiment, each with the sentence that refuses it. `baselines` are the
-    endpoints whose models are no language models."""
+    endpoints that have baselines in place of models."""
     has_references = any(REFERENCE in one.fields for one in definition.scenarios)
     for model in definition.models:
         if model.provider not in baselines or model.model == ECHO or (model.model == MAJORITY and has_references):
