@@ -293,3 +293,30 @@ def test_a_url_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         bus.Settings.from_env()
     assert "secret" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("host1:8051, host2:8051", "host1:8051,host2:8051"),
+        ("dns:///schedulers:8051", "dns:///schedulers:8051"),
+        ("10.0.0.1:1,[::1]:2,dns:///c:3", "10.0.0.1:1,[::1]:2,dns:///c:3"),
+    ],
+)
+def test_addresses_may_be_listed_by_ip_and_name(value: str, read: str) -> None:
+    assert environment.addresses("TOUCHSTONE_SCHEDULER", "a:1", {"TOUCHSTONE_SCHEDULER": value}) == read
+
+
+@pytest.mark.parametrize("value", ["host1:8051,", "host1", "dns:///", "dns://a:1", "ipv4:10.0.0.1:1", "a:0"])
+def test_wrong_addresses_are_refused(value: str) -> None:
+    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_SCHEDULER must be host:port, such as a:1, or dns:///"):
+        environment.addresses("TOUCHSTONE_SCHEDULER", "a:1", {"TOUCHSTONE_SCHEDULER": value})
+
+
+def test_nodes_of_nats_share_one_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOUCHSTONE_NATS_URL", "nats://secret@a:4222, nats://b:4222,nats://secret@c:4222")
+    assert bus.Settings.from_env().secrets == ["secret"]
+    monkeypatch.setenv("TOUCHSTONE_NATS_URL", "nats://secret@a:4222,nats://other@b:4222")
+    with pytest.raises(InvalidRequestError, match="the same token") as refused:
+        bus.Settings.from_env()
+    assert "secret" not in refused.value.message

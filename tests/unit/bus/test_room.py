@@ -131,6 +131,18 @@ async def test_a_room_refuses_below_the_mark(tmp_path: Path) -> None:
     assert refused.value.retry_after_s == 30
 
 
+@pytest.mark.parametrize(("full", "level"), [(0, Level.ENOUGH), (1, Level.ENOUGH), (2, Level.FULL), (3, Level.FULL)])
+async def test_a_cluster_has_room_while_most_of_its_nodes_do(full: int, level: Level) -> None:
+    def node(request: httpx.Request) -> httpx.Response:
+        wrong = int(request.url.host.removeprefix("n")) <= full
+        return httpx.Response(503, text="no space left on device") if wrong else httpx.Response(200)
+
+    room = Room(None, None, "http://n1,http://n2, http://n3")
+    async with httpx.AsyncClient(transport=httpx.MockTransport(node)) as client:
+        await room.look(client)
+    assert room.level is level
+
+
 async def test_nats_may_have_no_room_where_this_disk_has(tmp_path: Path) -> None:
     full = await room_beside(tmp_path, 0, 503, '{"error":"write 1.blk: no space left on device"}')
     assert full.level is Level.FULL
