@@ -193,9 +193,13 @@ def _notes(board: Board) -> Iterator[str]:
     yield _SOURCES[source if board.judge or source == "people" else "ratings"].format(judge=board.judge)
     whole = [model for model in board.models if model.HasField("mean")]
     if len(whole) > 1 and board.prompts_compared:
-        best = max(whole, key=lambda model: model.mean.value)
+        highest = max(model.mean.value for model in whole)
+        best = [model.model for model in whole if model.mean.value == highest]
         prompts = counted(board.prompts_compared, "prompt")
-        yield f"{best.model} has the highest mean, and is first with {board.prompts_with_same_first} of {prompts}."
+        if len(best) == 1:
+            yield f"{best[0]} has the highest mean, and is first with {board.prompts_with_same_first} of {prompts}."
+        else:
+            yield f"{len(best):,} models share the highest mean."
     failed = sum(row.judge_failures for row in board.rows)
     if failed and source != "people":
         yield f"{counted(failed, 'answer')} could not be judged. They move no score."

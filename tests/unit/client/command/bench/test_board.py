@@ -71,6 +71,16 @@ def test_an_experiment_without_scores_says_how_to_get_them(fakes: Fakes, capsys:
     assert f"touchstone bench export --experiment {NAME} --export FILE" in capsys.readouterr().out
 
 
+def test_equal_means_have_no_winner(fakes: Fakes, capsys: Captured) -> None:
+    made = board()
+    made.models[1].mean.CopyFrom(made.models[0].mean)
+    fakes.answers["GetExperiment"] = made
+    assert main(COMPARE) == 0
+    shown = capsys.readouterr().out
+    assert "2 models share the highest mean." in shown
+    assert "has the highest mean" not in shown
+
+
 def test_why_there_are_no_scores_is_said(fakes: Fakes, capsys: Captured) -> None:
     made = board()
     made.source, made.judge = pb.GetExperimentRequest.SOURCE_UNSPECIFIED, ""
