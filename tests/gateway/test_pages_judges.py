@@ -497,3 +497,20 @@ async def test_the_form_says_what_the_judge_may_need(gateway: Running) -> None:
     assert f'From <a class="link" href="/jobs/{made}">its last run as a judge</a>: about' in answer.text
     (asked,) = [one for one in world.asked if isinstance(one, results_service_pb2.EstimateRunRequest)]
     assert (asked.job_id, asked.items) == (made, 2 * items)
+
+
+async def test_a_judge_outside_is_shown_with_judges_and_waits_for_nothing(gateway: Running) -> None:
+    job = completed(gateway.world)
+    rubric = rubrics.of_value(TIPS)
+    outside = results_service_pb2.OutsideJudge(judge="acme/j", rater="bot", rubric=rubric, judged=40, answers=50)
+    for name in rubrics.names(rubric):
+        outside.means.add(criterion=name, score=results_service_pb2.Interval(value=0.5, low=0.4, high=0.6, n=40))
+    found = gateway.world.judges.setdefault(job.job_id, results_service_pb2.ListJudgesResponse())
+    found.outside.append(outside)
+    text = await page(gateway, f"/jobs/{job.job_id}")
+    said = section(text)
+    assert "acme/j outside sent by bot, by tip-v1" in said, said
+    assert "40 of 50 answers" in said, said
+    assert "tone 3.0" in said, said
+    assert "It starts by itself" not in said
+    assert 'data-watch="jobs"' not in text[text.index('id="job-judges"') :][:300]

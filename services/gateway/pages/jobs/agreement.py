@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from services.gateway.pages.display import formatting, scales
 from services.words import rubrics
-from touchstone.v1.results_service_pb2 import Interval, JudgeAgreement, JudgeRun, PeopleAgreement, VerdictAgreement
+from touchstone.v1.results_service_pb2 import (
+    Interval,
+    JudgeAgreement,
+    JudgeRun,
+    OutsideJudge,
+    PeopleAgreement,
+    VerdictAgreement,
+)
 from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 
 
@@ -58,7 +65,7 @@ class People:
     alphas: list[tuple[str, Shown, int]]
 
 
-def of_run(run: JudgeRun) -> Agreement | None:
+def of_run(run: JudgeRun | OutsideJudge) -> Agreement | None:
     """None where nobody rated under the judge's rubric, and no answer has a verdict."""
     lines = [_line(run.rubric, one) for one in run.agreement]
     sentences = [_differs(run.agreement[0], lines[0]), _both(lines[0])] if lines else []

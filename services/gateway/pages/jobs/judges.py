@@ -51,6 +51,8 @@ class Line:
     errors: int = 0
     agreement: agreement.Agreement | None = None
     preferences: preferences.Preferences | None = None
+    rater: str = ""
+    """The user who sends the scores of a judge outside Touchstone; empty for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +88,18 @@ async def judged(request: Request, job: job_pb2.Job) -> ListJudgesResponse:
 def section(job: job_pb2.Job, found: ListJudgesResponse) -> Section | None:
     """What the page shows of a job's judges and raters. None for a job without."""
     runs = found.judges
-    lines = [*_waiting(job, runs), *map(_line, runs)]
+    lines = [*_waiting(job, runs), *map(_line, runs), *map(_outside, found.outside)]
     # A judge's own table has people's alpha.
     shown = {line.digest for line in lines if line.agreement and line.agreement.lines}
     people = [one for one in map(agreement.of_people, found.people) if one.answers and one.digest not in shown]
     if not lines and not people:
         return None
-    known = {rubrics.digest(run.rubric): run.rubric for run in runs} | {one.digest: one.rubric for one in people}
+    judged_by = [*(run.rubric for run in runs), *(one.rubric for one in found.outside)]
+    known = {rubrics.digest(one): one for one in judged_by} | {one.digest: one.rubric for one in people}
     for judge in job.spec.judges:
         rubric = rubrics.parse(judge.rubric)
         known.setdefault(rubrics.digest(rubric), rubric)
-    live = any(line.job is None or not is_finished(line.job) for line in lines)
+    live = any(not line.rater and (line.job is None or not is_finished(line.job)) for line in lines)
     sheets = [_sheet(rubric, digest) for digest, rubric in known.items()]
     return Section(lines, people, sheets, live, jobs.can_judge(job, ""))
 
@@ -132,6 +135,27 @@ def _line(run: JudgeRun) -> Line:
         agreement=agreement.of_run(run),
         preferences=preferred,
     )
+
+
+def _outside(found: results_service_pb2.OutsideJudge) -> Line:
+    return Line(
+        endpoint="",
+        model=found.judge,
+        rubric=found.rubric.version,
+        digest=rubrics.digest(found.rubric),
+        job=None,
+        figures=[_mean(found.rubric, one) for one in found.means],
+        asked=found.answers,
+        judged=found.judged,
+        agreement=agreement.of_run(found),
+        rater=found.rater,
+    )
+
+
+def _mean(rubric: Rubric, found: results_service_pb2.CriterionScore) -> Figure:
+    scale, score = scales.scale_of(rubric, found.criterion), found.score
+    mean, interval = scales.mean(scale, score.value), scales.span(scale, score.low, score.high)
+    return Figure(found.criterion, mean, interval, scales.unit(scale), f"over {formatting.plural(score.n, 'answer')}")
 
 
 def _figure(rubric: Rubric, metric: metric_pb2.Metric) -> Figure:

@@ -122,6 +122,7 @@ async def agreement_page(request: Request) -> Response:
     call = results_service_pb2.ListJudgesRequest(job_id=job.job_id)
     found = await ctx.backend.ask(ctx.backend.results.ListJudges, call, caller)
     of_rubric = [(run.job, agreement.of_run(run)) for run in found.judges if rubrics.digest(run.rubric) == view.digest]
+    outside = [(one, agreement.of_run(one)) for one in found.outside if rubrics.digest(one.rubric) == view.digest]
     people = next((one for one in map(agreement.of_people, found.people) if one.digest == view.digest), None)
     values = {
         "job": job,
@@ -129,7 +130,8 @@ async def agreement_page(request: Request) -> Response:
         "rubric": rubric,
         "title": heading(job),
         "judges": [(judge, agreed) for judge, agreed in of_rubric if agreed is not None],
-        "waiting": sum(agreed is None for _, agreed in of_rubric),
+        "outside": [(one, agreed) for one, agreed in outside if agreed is not None],
+        "waiting": sum(agreed is None for _, agreed in (*of_rubric, *outside)),
         "people": people,
     }
     if is_fragment(request):
