@@ -86,7 +86,7 @@ def report(runs: Sequence[JudgeRun], people: Sequence[PeopleAgreement], none: st
     tables = [_judged(runs)] if runs or not people else []
     called = labels([run.job for run in runs])
     if pairs := [row for run in runs for row in _compared(run, called[run.job.job_id])]:
-        tables.append(Table(_PAIRS, pairs, "Pairs of answers, each judged in both orders: 0.50 is no preference"))
+        tables.append(Table(_PAIRS, pairs, "Pairs of answers, each judged in both orders: 0.50 prefers neither"))
     if people:
         rows = [row for one in people for row in _agreed(one)]
         tables.append(Table(_PEOPLE, rows, "People among themselves: Krippendorff's alpha"))
