@@ -88,10 +88,10 @@ def test_rest_triggers_the_dag_and_the_wait_outlives_its_triggerer(
                 return {}
             return dict(answer.json()) if answer.is_success else {}
 
-        until(lambda: answers("/api/v2/version"), 120, every_s=0.5)
+        until(lambda: answers("/api/v2/version"), 300, every_s=0.5)
         token = client.post("/auth/token", json={"username": USER, "password": PASSWORD}).json()["access_token"]
         client.headers["Authorization"] = f"Bearer {token}"
-        until(lambda: answers(DAG), 120, every_s=0.5)
+        until(lambda: answers(DAG), 300, every_s=0.5)
 
         with world.stack.client() as touchstone:
             answer = touchstone.post(f"{world.stack.url}/api/bench/run", json=CONF | {"request_id": "once"})
@@ -109,8 +109,10 @@ def test_rest_triggers_the_dag_and_the_wait_outlives_its_triggerer(
             return int((task.get("triggerer_job") or {"id": 0})["id"]) if task.get("state") == "deferred" else 0
 
         with process(world, "triggerer") as first:
-            until(held_by, 150, every_s=0.5)
+            until(held_by, 300, every_s=0.5)
             killed = held_by()
+            # On a busy machine, Airflow may have started the task twice before.
+            tries = answers(f"{run}/taskInstances/collect")["try_number"]
             first.kill()
         with process(world, "triggerer"):
             until(lambda: held_by() not in (0, killed), 150, every_s=0.5)
@@ -118,7 +120,7 @@ def test_rest_triggers_the_dag_and_the_wait_outlives_its_triggerer(
             world.ollama.hold.touch()
             until(lambda: answers(run).get("state") in ("success", "failed"), 200, every_s=0.5)
         assert answers(run)["state"] == "success"
-        assert answers(f"{run}/taskInstances/collect")["try_number"] == 1
+        assert answers(f"{run}/taskInstances/collect")["try_number"] == tries
         assert len(world.ollama.records) == CELLS
         board = answers(f"{run}/taskInstances/compare/xcomEntries/return_value?deserialize=true")["value"]
         assert len(board["rows"]) == 4
