@@ -22,6 +22,7 @@ from services.results.storage.migrations import open_file
 DAYS = 90
 _FAILED, _CANCELLED, _INCOMPLETE = 0.03, 0.01, 0.01
 """Shares of the jobs."""
+_CONFIGURATIONS_PER_NAME = 10
 _MMLU_SHARE_OF_ITEMS = 0.7
 _MEMORY = "5GB"
 
@@ -133,6 +134,12 @@ def _statements(jobs: int, items: int, now: datetime) -> Iterator[str]:
             JOIN task_metrics USING (suite)
         )
         ORDER BY n, task = '', place
+    """
+    yield f"""
+        INSERT INTO configuration_names
+        SELECT configuration, 'name-' || number, '', 'admin', TIMESTAMP '{now:%Y-%m-%d %H:%M}'
+        FROM configurations
+        WHERE number % {_CONFIGURATIONS_PER_NAME} = 0
     """
     yield from _items(items)
     yield f"""

@@ -85,6 +85,19 @@ async def test_names_and_rows_are_shown_as_text(gateway: Running) -> None:
     assert "&lt;b&gt;Ann" in text
 
 
+async def test_long_metadata_of_a_row_folds_under_its_names(gateway: Running) -> None:
+    held = {"source": "<i>" + 190 * "s", "pages": [1, 2], **{f"field-{n:02}": "" for n in range(20)}}
+    rows = [{"prompt": "a", "metadata": {"source": 120 * "s"}}, {"prompt": "b", "metadata": held}]
+    made = await dataset_of(gateway, b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    short, long = (await page(gateway, f"/datasets/{made.dataset_id}")).split('<td class="meta">')[1:3]
+    assert short.startswith(f"<span><i>source</i> {120 * 's'}</span>")
+    assert long.startswith("<details><summary>source, pages, field-00, field-01,")
+    folded = long.partition("</summary>")
+    assert folded[0].endswith("…"), "many names are cut"
+    assert folded[2].startswith(f"<span><i>source</i> &lt;i&gt;{190 * 's'}</span> <span><i>pages</i> [1, 2]</span>")
+    assert "<i>field-19</i>" in folded[2].partition("</details>")[0]
+
+
 async def test_the_list_tells_rows_references_and_live_runs(gateway: Running) -> None:
     made = await dataset_of(gateway)
     run_over(gateway, made)

@@ -10,5 +10,8 @@ JOIN (
         AND counts
         AND ($visible_owner = '' OR owner = $visible_owner)
         AND ($project_id = 0 OR project_id = $project_id)
+        -- Few of a user's configurations have a name: the runs of the others are not grouped.
+        AND (NOT $named
+             OR configuration IN (SELECT configuration FROM configuration_names WHERE name <> '' OR alias <> ''))
     GROUP BY configuration
 ) newest ON r.rowid = number
