@@ -18,7 +18,7 @@ from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_access import with_tokens
-from tests.gateway.test_pages_judges import agreed, judged
+from tests.gateway.test_pages_judges import agreed, judged, judged_pairs
 from tests.nats_server import NatsServer
 from tests.unit.words.test_rubrics import CORRECT, TIPS
 from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2
@@ -81,8 +81,9 @@ def _runs(world: World, dataset: str) -> list[str]:
     return [job.job_id for job in jobs if job.spec.dataset.dataset_id == dataset and job.finished_at.seconds]
 
 
-def _judged(world: World, job_id: str) -> str:
-    """Has two judges judge a job's answers; one has not finished. Returns the first task."""
+def _judged(world: World, job_id: str, other: str) -> str:
+    """Has two judges judge a job's answers, of which one has not finished, and a third compare them with another job's.
+    Returns the first task."""
     job = world.jobs[job_id]
     first, second = judged(world, job), judged(world, job, CORRECT)
     scores = {"relevance": 4, "actionability": 2, "tone": 5}
@@ -91,6 +92,9 @@ def _judged(world: World, job_id: str) -> str:
     first.judgements.add(number=1, outcome=answered, scores=json.dumps(scores), response=told)
     first.judgements.add(number=2, outcome=unparsed, response=5 * HOSTILE)
     agreed(first)
+    third = judged_pairs(world, job, world.jobs[other], 0.65)
+    third.job.spec.model = "judge-of-pairs"
+    third.judgements.add(number=2, outcome=answered, scores='{"better": "first"}', response=HOSTILE, other_first=True)
     second.job.state = job_pb2.Job.STATE_RUNNING
     second.job.spec.model, second.job.spec.endpoint = "claude-sonnet-4-20250514-thinking", "anthropic"
     return job.plan[0].task
@@ -207,7 +211,7 @@ def places() -> tuple[World, list[Place]]:
         state = "incomplete" if job.incomplete else job_pb2.Job.State.Name(job.state).removeprefix("STATE_").lower()
         by_state.setdefault(state, job.job_id)
     whole, second = by_state["completed"], compared[0]
-    asked_of = _judged(world, compared[1])
+    asked_of = _judged(world, compared[1], compared[0])
     mmlu = finished(world, *(spec(model, "mmlu", limit=5) for model in ("alpha", "beta")))
     return world, [
         Place("overview", "/overview?suite=glue"),
@@ -240,6 +244,7 @@ def places() -> tuple[World, list[Place]]:
         Place("job-item", f"/jobs/{whole}/items/{world.jobs[whole].plan[0].task}/0"),
         Place("job-judged", f"/jobs/{compared[1]}?open={asked_of}%3A1"),
         Place("job-judge", f"/jobs/{compared[1]}/judge?by=rubric"),
+        Place("job-judge-pairs", f"/jobs/{compared[1]}/judge?against={compared[0]}"),
         *_rating_places(world, compared[1], *rows),
         Place("job-log", f"/jobs/{whole}/log"),
         Place("job-unknown", "/jobs/00000000-0000-4000-8000-000000000000", 404),

@@ -405,7 +405,7 @@ async def test_only_answers_of_completed_jobs_can_be_judged(gateway: Running) ->
     assert "judges answers itself" in await page(gateway, f"/jobs/{judge.job_id}/judge", 409)
 
 
-def _compared(world: World, job: job_pb2.Job, against: job_pb2.Job, share: float) -> results_service_pb2.JudgeRun:
+def judged_pairs(world: World, job: job_pb2.Job, against: job_pb2.Job, share: float) -> results_service_pb2.JudgeRun:
     run = judged(world, job)
     run.rubric.CopyFrom(rubrics.comparing(None))
     run.job.spec.judging.against_job_id, run.job.spec.judging.equal_pairs = against.job_id, 7
@@ -429,7 +429,7 @@ async def test_a_judge_that_compared_two_jobs_says_which_it_prefers(
     gateway: Running, share: float, verdict: str
 ) -> None:
     job, other = completed(gateway.world), completed(gateway.world)
-    run = _compared(gateway.world, job, other, share)
+    run = judged_pairs(gateway.world, job, other, share)
     people = results_service_pb2.Interval(value=0.9, low=0.6, high=0.97, n=10)
     run.pairs.people.MergeFrom(results_service_pb2.PreferenceAgreement(pairs=10, accuracy=people))
     text = await page(gateway, f"/jobs/{job.job_id}")
@@ -446,7 +446,7 @@ async def test_a_judge_that_compared_two_jobs_says_which_it_prefers(
 
 async def test_an_opened_answer_shows_which_of_two_the_judge_prefers(gateway: Running) -> None:
     job, other = completed(gateway.world), completed(gateway.world)
-    run = _compared(gateway.world, job, other, 0.5)
+    run = judged_pairs(gateway.world, job, other, 0.5)
     for number, preferred in enumerate(("first", "first", "tie"), 1):
         scores, outcome = json.dumps({"better": preferred}), item_result_pb2.OUTCOME_ANSWERED
         run.judgements.add(number=number, outcome=outcome, scores=scores, other_first=number % 2 == 0)
