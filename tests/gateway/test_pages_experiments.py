@@ -125,6 +125,15 @@ async def test_what_became_of_the_answers_is_said(gateway: Running) -> None:
     assert text.count('title="17 of 20 answered, 3 errors, 15 scored, 2 judgements failed"') == 4
 
 
+async def test_jobs_that_do_not_count_are_named(gateway: Running) -> None:
+    board = experiment_boards.add(gateway.world, NAME)
+    assert "do not count" not in await page(gateway, ADDRESS)
+    marked = board.experiment.jobs[0].job_id
+    board.uncounted_job_ids.append(marked)
+    text = await page(gateway, ADDRESS)
+    assert f'<a class="link" href="/jobs/{marked}">job <code>{marked[-8:]}</code></a> do not count' in text
+
+
 async def test_a_sentence_says_how_far_the_ranking_holds(gateway: Running) -> None:
     found = experiment_boards.add(gateway.world, NAME)
     said = words(await page(gateway, ADDRESS))
