@@ -83,7 +83,7 @@ _MISFITS = """() => {
     if (outside && !scrolled(one.parentElement)) wrong.add(`outside: ${name(one)}`);
     if (one.matches("button, .button") && one.scrollWidth > one.clientWidth + 1) wrong.add(`cut: ${name(one)}`);
   }
-  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const walker = document.createTreeWalker(document.querySelector(".top, main").parentElement, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
   while (walker.nextNode()) {
     const node = walker.currentNode;
