@@ -1,4 +1,4 @@
-"""What REST and the command line say of experiments, as values of JSON."""
+"""What REST and the command line say of experiments and of judges, as values of JSON."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from touchstone.v1 import results_service_pb2 as pb
 
 COUNTS = ("rows", "answered", "errors", "scored", "judge_failures")
 """Of a row of the leaderboard."""
+_AGREED = ("accuracy", "kappa", "bias", "alpha", "people", "combined")
+"""Figures of a judge's agreement with people."""
 
 
 def leaderboard(found: pb.GetExperimentResponse) -> dict[str, Any]:
@@ -92,6 +94,37 @@ def _model(model: pb.ExperimentModel) -> dict[str, Any]:
         "worst_prompt": model.worst_prompt or None,
         "worst": model.worst if scored else None,
     }
+
+
+def outside_judge(found: pb.OutsideJudge) -> dict[str, Any]:
+    """A judge outside Touchstone, and what it found in a job's answers."""
+    return {
+        "judge": found.judge,
+        "rater": found.rater,
+        "rubric": json.loads(rubrics.written(found.rubric)),
+        "judged": found.judged,
+        "answers": found.answers,
+        "means": {one.criterion: figure_of(one, "score") for one in found.means},
+        **against_people(found),
+    }
+
+
+def against_people(found: pb.JudgeRun | pb.OutsideJudge) -> dict[str, Any]:
+    """How a judge agrees with people's scores, by metric, and with their verdicts."""
+    return {
+        "agreement": {one.metric: _agreement(one) for one in found.agreement},
+        "verdicts": agreed(found.verdicts, "answers") if found.HasField("verdicts") else None,
+    }
+
+
+def agreed(found: pb.VerdictAgreement | pb.PreferenceAgreement, counted: str) -> dict[str, Any]:
+    """Of a judge against people; `counted` names what has both."""
+    return {counted: getattr(found, counted), **{name: figure_of(found, name) for name in ("accuracy", "kappa")}}
+
+
+def _agreement(found: pb.JudgeAgreement) -> dict[str, Any]:
+    figures = {name: figure_of(found, name) for name in _AGREED}
+    return {"answers": found.answers, **figures, "ratings_to_halve": found.ratings_to_halve}
 
 
 def figure_of(message: Any, name: str) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
 def _judges(options: argparse.Namespace) -> int:
     with Client() as client:
         job_id = job_of(client, options.job)
-        runs, people = client.judges(job_id), client.people_agreement(job_id)
+        runs, outside, people = client.judges(job_id), client.outside_judges(job_id), client.people_agreement(job_id)
     none = f"No judge of job {job_id}. To start one: touchstone judge {job_id} --model MODEL --rubric FILE"
-    show(judging.report(runs, people, none), options.format)
+    show(judging.report(runs, outside, people, none), options.format)
     return DONE

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from services.experiments.documents import outside_judge
 from services.words import rubrics
 from services.words.jobs import status_of
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
-from touchstone.v1.rubric_pb2 import RubricCriterion
+from touchstone.v1.rubric_pb2 import Rubric, RubricCriterion
 from touchstone_client.client import Client
 from touchstone_client.command.printing.documents import document
 from touchstone_client.command.printing.figures import MISSING
@@ -19,6 +20,7 @@ from touchstone_client.command.reports.scores import optional
 from touchstone_client.errors import ClientError
 
 JudgeRun = results_service_pb2.JudgeRun
+OutsideJudge = results_service_pb2.OutsideJudge
 PeopleAgreement = results_service_pb2.PeopleAgreement
 _SHARE = (0, 1)
 """The scale of choices and of the composite."""
@@ -36,6 +38,10 @@ def _interval(ends: tuple[float | None, float | None]) -> str:
     return "" if None in ends else " to ".join(map(_two, ends))
 
 
+def _scale(ends: Sequence[int]) -> str:
+    return f"{_minus(str(ends[0]))} to {ends[1]}"
+
+
 _COLUMNS = (
     Column("judge", "judge", data=False),
     Column("job_id", "job", extra=True),
@@ -48,7 +54,7 @@ _COLUMNS = (
     Column("interval", "95 % interval", _interval, right=True, data=False, key=True),
     Column("ci95_low_on_scale", ""),
     Column("ci95_high_on_scale", ""),
-    Column("scale", "scale", lambda ends: f"{_minus(str(ends[0]))} to {ends[1]}"),
+    Column("scale", "scale", _scale),
     Column("judged", "judged", right=True),
     Column("asked", "of", right=True),
     Column("failed", "failed", right=True),
@@ -67,7 +73,18 @@ _PAIRS = (
     Column("same_in_both_orders", "same in both orders", _two, right=True),
     Column("first_preferred", "first preferred", _two, right=True),
 )
-"""Never CSV, as the next one."""
+"""Never CSV, as the next two."""
+_OUTSIDE = (
+    Column("judge", "judge outside"),
+    Column("rater", "user"),
+    Column("rubric", "rubric"),
+    Column("criterion", "criterion"),
+    Column("mean", "mean", _two, right=True, key=True),
+    Column("interval", "95 % interval", _interval, right=True, key=True),
+    Column("scale", "scale", _scale),
+    Column("judged", "judged", right=True),
+    Column("answers", "of", right=True),
+)
 _PEOPLE = (
     Column("rubric", "rubric"),
     Column("criterion", "criterion"),
@@ -80,18 +97,28 @@ _PEOPLE = (
 """Never CSV: that is the judges' table."""
 
 
-def report(runs: Sequence[JudgeRun], people: Sequence[PeopleAgreement], none: str) -> Report:
-    """A row for each judge and metric, then one for each criterion by which a judge compared two jobs, and for each by
-    which people rated; `none` is the note on no judges."""
-    tables = [_judged(runs)] if runs or not people else []
+def report(
+    runs: Sequence[JudgeRun], outside: Sequence[OutsideJudge], people: Sequence[PeopleAgreement], none: str
+) -> Report:
+    """A row for each judge and metric, then one for each criterion by which a judge compared two jobs, for each metric
+    of judges outside Touchstone, and for each criterion by which people rated; `none` is the note on no judges."""
+    tables = [_judged(runs)] if runs or not (outside or people) else []
     called = labels([run.job for run in runs])
     if pairs := [row for run in runs for row in _compared(run, called[run.job.job_id])]:
         tables.append(Table(_PAIRS, pairs, "Pairs of answers, each judged in both orders: 0.50 prefers neither"))
+    if outside:
+        rows = [row for judge in outside for row in _sent(judge)]
+        tables.append(Table(_OUTSIDE, rows, "Judges outside Touchstone"))
     if people:
         rows = [row for one in people for row in _agreed(one)]
         tables.append(Table(_PEOPLE, rows, "People among themselves: Krippendorff's alpha"))
-    found = {"judges": [_document(run) for run in runs], "people": [document(one) for one in people]}
-    return Report(tables, notes=_reasons(runs) if runs else [none], document=found, csv=_judged(runs))
+    found = {
+        "judges": [_document(run) for run in runs],
+        "outside": [outside_judge(one) for one in outside],
+        "people": [document(one) for one in people],
+    }
+    notes = _reasons(runs) if runs or outside else [none]
+    return Report(tables, notes=notes, document=found, csv=_judged(runs))
 
 
 def _judged(runs: Sequence[JudgeRun]) -> Table:
@@ -124,6 +151,17 @@ def _compared(run: JudgeRun, name: str) -> Iterator[Sequence[Any]]:
         )
 
 
+def _sent(judge: OutsideJudge) -> Iterator[Sequence[Any]]:
+    scales = _scales(judge.rubric)
+    for one in judge.means:
+        scale, found = scales.get(one.criterion), one.HasField("score")
+        low, mean, high = (
+            _on_scale(getattr(one.score, part) if found else None, scale) for part in ("low", "value", "high")
+        )
+        named = (judge.judge, judge.rater, judge.rubric.version, one.criterion)
+        yield *named, mean, (low, high), _ends(scale), judge.judged, judge.answers
+
+
 def _agreed(people: PeopleAgreement) -> Iterator[Sequence[Any]]:
     for one in people.criteria:
         found = one.HasField("alpha")
@@ -145,7 +183,7 @@ def print_judge(client: Client, job: job_pb2.Job, format: str) -> None:
 
 
 def _rows(run: JudgeRun, name: str) -> Iterator[Sequence[Any]]:
-    scales = {criterion.name: criterion for criterion in run.rubric.criteria if not criterion.choices}
+    scales = _scales(run.rubric)
     known = {metric.metric: metric for metric in run.result.metrics}
     counts = _counts(run)
     for word in rubrics.names(run.rubric):
@@ -163,7 +201,7 @@ def _rows(run: JudgeRun, name: str) -> Iterator[Sequence[Any]]:
             (low, high),
             low,
             high,
-            [scale.lowest, scale.highest] if scale else [*_SHARE],
+            _ends(scale),
             *counts.values(),
         )
 
@@ -176,6 +214,15 @@ def _counts(run: JudgeRun) -> dict[str, int]:
         "asked": result.items_planned or run.job.progress.items_total,
         "failed": result.items - outcomes.answered - outcomes.infrastructure_error,
     }
+
+
+def _scales(rubric: Rubric) -> dict[str, RubricCriterion]:
+    """Of criteria without choices."""
+    return {criterion.name: criterion for criterion in rubric.criteria if not criterion.choices}
+
+
+def _ends(scale: RubricCriterion | None) -> list[int]:
+    return [scale.lowest, scale.highest] if scale else [*_SHARE]
 
 
 def _on_scale(share: float | None, scale: RubricCriterion | None) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.experiments.documents import figure_of
+from services.experiments.documents import agreed, figure_of
 from services.gateway.api.answers import members
 from services.gateway.api.answers.metrics import FIGURE
 from services.gateway.fields.schema import COUNT, Schema, about, null, shape
@@ -60,13 +60,6 @@ PAIRS: Schema = shape(
 )
 
 
-def agreed_body(
-    found: results_service_pb2.VerdictAgreement | results_service_pb2.PreferenceAgreement, counted: str
-) -> dict[str, Any]:
-    """Of a judge against people; `counted` names what has both."""
-    return {counted: getattr(found, counted), **{name: figure_of(found, name) for name in ("accuracy", "kappa")}}
-
-
 def pairs_body(run: results_service_pb2.JudgeRun) -> dict[str, Any]:
     found, judging = run.pairs, run.job.spec.judging
     return {
@@ -74,7 +67,7 @@ def pairs_body(run: results_service_pb2.JudgeRun) -> dict[str, Any]:
         "pairs": found.pairs,
         "equal_pairs": judging.equal_pairs,
         "preferences": {one.metric: _preference(one) for one in found.preferences},
-        "people": agreed_body(found.people, "pairs") if found.HasField("people") else None,
+        "people": agreed(found.people, "pairs") if found.HasField("people") else None,
     }
 
 

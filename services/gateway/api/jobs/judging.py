@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from services.experiments.documents import figure_of
+from services.experiments.documents import against_people, figure_of, outside_judge
 from services.gateway.api.answers import members
 from services.gateway.api.answers.metrics import FIGURE, METRIC, metric_body
 from services.gateway.api.declare.endpoint import Call, Endpoint
-from services.gateway.api.jobs.judged_pairs import PAIRS, agreed_body, pairs_body
+from services.gateway.api.jobs.judged_pairs import PAIRS, pairs_body
 from services.gateway.api.jobs.reuse import priority
 from services.gateway.api.jobs.run import CONFIG, QUEUEING, judge_of, queue, queueing
 from services.gateway.fields.checks import JOB_ID, Field, integer, record, text
@@ -201,7 +201,7 @@ async def judges(call: Call) -> JSONResponse:
     )
     found = await call.ask(call.ctx.backend.results.ListJudges, request)
     shown = [_shown(run, bool(request.task)) for run in found.judges]
-    people, outside = map(_people, found.people), map(_outside, found.outside)
+    people, outside = map(_people, found.people), map(outside_judge, found.outside)
     return JSONResponse({"job_id": call.job_id, "judges": shown, "outside": [*outside], "people": [*people]})
 
 
@@ -216,7 +216,7 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
         "criteria": dict(_criteria(run)),
         "asked": run.result.items_planned,
         "judged": outcomes.answered,
-        **_against_people(run),
+        **against_people(run),
         "pairs": pairs_body(run) if run.HasField("pairs") else None,
         "failed": run.result.items - outcomes.answered - outcomes.infrastructure_error,
     }
@@ -234,25 +234,6 @@ def _shown(run: results_service_pb2.JudgeRun, of_item: bool) -> Mapping[str, Any
     return body
 
 
-def _outside(found: results_service_pb2.OutsideJudge) -> dict[str, Any]:
-    return {
-        "judge": found.judge,
-        "rater": found.rater,
-        "rubric": json.loads(rubrics.written(found.rubric)),
-        "judged": found.judged,
-        "answers": found.answers,
-        "means": {one.criterion: figure_of(one, "score") for one in found.means},
-        **_against_people(found),
-    }
-
-
-def _against_people(found: results_service_pb2.JudgeRun | results_service_pb2.OutsideJudge) -> dict[str, Any]:
-    return {
-        "agreement": {one.metric: _agreement(one) for one in found.agreement},
-        "verdicts": agreed_body(found.verdicts, "answers") if found.HasField("verdicts") else None,
-    }
-
-
 def _people(found: results_service_pb2.PeopleAgreement) -> dict[str, Any]:
     return {
         "rubric": json.loads(rubrics.written(found.rubric)),
@@ -261,11 +242,6 @@ def _people(found: results_service_pb2.PeopleAgreement) -> dict[str, Any]:
         "shared": found.shared,
         "alpha": {one.criterion: figure_of(one, "alpha") for one in found.criteria},
     }
-
-
-def _agreement(found: results_service_pb2.JudgeAgreement) -> dict[str, Any]:
-    figures = {name: figure_of(found, name) for name in _AGREED}
-    return {"answers": found.answers, **figures, "ratings_to_halve": found.ratings_to_halve}
 
 
 def _criteria(run: results_service_pb2.JudgeRun) -> list[tuple[str, dict[str, Any]]]:

@@ -87,12 +87,42 @@ def test_people_are_shown_with_judges_and_without(judged: Fakes, capsys: Capture
         assert len(capsys.readouterr().out.splitlines()) == (6 if runs else 1), "CSV is the judges' table"
 
 
+def test_judges_outside_have_a_table_and_the_document_of_rest(judged: Fakes, capsys: Captured) -> None:
+    outside = results_service_pb2.OutsideJudge(judge="acme/judge-2", rater="labeller", judged=9, answers=10)
+    outside.rubric.CopyFrom(rubrics.of_value(TIPS))
+    score = results_service_pb2.Interval(value=0.75, low=0.5, high=1.0, n=9)
+    outside.means.add(criterion="composite", score=score)
+    outside.means.add(criterion="tone", score=score)
+    outside.means.add(criterion="relevance")
+    found = judged.answers["ListJudges"]
+    assert isinstance(found, results_service_pb2.ListJudgesResponse)
+    for runs in ([*found.judges], list[results_service_pb2.JudgeRun]()):
+        judged.answers["ListJudges"] = results_service_pb2.ListJudgesResponse(judges=runs, outside=[outside])
+        assert main(["judges", JOB]) == 0
+        shown = capsys.readouterr().out
+        assert "touchstone judge " not in shown, "there is a judge"
+        title, _, *lines = shown.split("\n\n")[bool(runs)].strip().splitlines()
+        assert title == "Judges outside Touchstone"
+        assert [" ".join(line.split()) for line in lines] == [
+            "acme/judge-2 labeller tip-v1 composite 0.75 0.50 to 1.00 0 to 1 9 10",
+            "acme/judge-2 labeller tip-v1 tone 4.00 3.00 to 5.00 1 to 5 9 10",
+            "acme/judge-2 labeller tip-v1 relevance – 1 to 5 9 10",
+        ]
+        assert main(["judges", JOB, "--format", "json"]) == 0
+        (told,) = json.loads(capsys.readouterr().out)["outside"]
+        assert (told["judge"], told["rater"], told["judged"], told["answers"]) == ("acme/judge-2", "labeller", 9, 10)
+        assert told["rubric"]["version"] == "tip-v1"
+        assert (told["agreement"], told["verdicts"]) == ({}, None)
+        assert told["means"]["tone"] == {"value": 0.75, "ci95": [0.5, 1.0], "n": 9}
+        assert told["means"]["relevance"] is None
+
+
 def test_without_a_judge_the_command_says_how_to_start_one(fakes: Fakes, capsys: Captured) -> None:
     fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse()
     assert main(["judges", JOB]) == 0
     assert f"touchstone judge {JOB} --model MODEL --rubric FILE" in capsys.readouterr().out
     assert main(["judges", JOB, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"judges": [], "people": []}
+    assert json.loads(capsys.readouterr().out) == {"judges": [], "outside": [], "people": []}
 
 
 def test_pairs_of_answers_have_a_table_of_their_own(fakes: Fakes, capsys: Captured) -> None:
