@@ -252,8 +252,20 @@ async def test_a_rubric_is_chosen_or_written(gateway: Running) -> None:
     text = await page(gateway, where)
     assert "by mine-v1" in words(text)
     assert "No rubric nothing is known" in await page(gateway, f"{address}?rubric=nothing", 404)
-    rated(gateway.world, job.job_id, rubrics.of_value(own), 1)
+    gateway.world.judges[job.job_id].people.add(rubric=rubrics.of_value(own))
     assert "people rate by it" in await page(gateway, address)
+
+
+async def test_a_rubric_of_a_judge_outside_is_not_called_peoples(gateway: Running) -> None:
+    job, rubric = completed(gateway.world), rubrics.of_value(CORRECT)
+    outside = results_service_pb2.OutsideJudge(judge="acme/j", rater="bot", rubric=rubric)
+    gateway.world.judges[job.job_id] = results_service_pb2.ListJudgesResponse(outside=[outside])
+    said = words(await page(gateway, f"/jobs/{job.job_id}/rate"))
+    assert "qa-v1 " in said
+    assert "outside judge acme/j" in said
+    assert "people rate by it" not in said
+    gateway.world.judges[job.job_id].people.add(rubric=rubric)
+    assert "outside judge acme/j, people rate by it" in words(await page(gateway, f"/jobs/{job.job_id}/rate"))
 
 
 async def test_judges_are_not_asked_for_each_answer(gateway: Running) -> None:

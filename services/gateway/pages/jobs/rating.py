@@ -176,7 +176,7 @@ async def _mine(request: Request, job: job_pb2.Job, view: View) -> tuple[Rubric,
 
 
 async def _known(request: Request, job: job_pb2.Job) -> list[Known]:
-    """The rubrics of the job's judges, and the shipped one."""
+    """The rubrics of the job's judges, the shipped one, and those under which people rated."""
     found: dict[str, Known] = {}
 
     def add(rubric: Rubric, source: str) -> None:
@@ -185,25 +185,24 @@ async def _known(request: Request, job: job_pb2.Job) -> list[Known]:
         if source not in found[digest].sources:
             found[digest].sources.append(source)
 
-    for run in (await ask(request, results_service_pb2.ListJudgesRequest(job_id=job.job_id))).judges:
+    judges = await ask(request, results_service_pb2.ListJudgesRequest(job_id=job.job_id))
+    for run in judges.judges:
         add(run.rubric, f"judge {run.job.spec.model}")
     for judge in job.spec.judges:
         add(rubrics.parse(judge.rubric), f"judge {judge.model}")
+    for outside in judges.outside:
+        add(outside.rubric, f"outside judge {outside.judge}")
     add(shipped(), "ships with Touchstone")
+    for people in judges.people:
+        add(people.rubric, "people rate by it")
     return list(found.values())
 
 
 async def _choice(request: Request, job: job_pb2.Job, written: str, problem: str) -> dict[str, Any]:
-    known = {one.digest: one for one in await _known(request, job)}
-    ctx, caller = context.of(request), context.identity(request)
-    call = results_service_pb2.ListRatingsRequest(job_id=job.job_id, page_size=_PAGE)
-    for rubric in (await ctx.backend.ask(ctx.backend.results.ListRatings, call, caller)).rubrics:
-        digest = rubrics.digest(rubric)
-        known.setdefault(digest, Known(rubric, digest, [])).sources.insert(0, "people rate by it")
     return {
         "job": job,
         "title": heading(job),
-        "known": [(one, View(job.job_id, one.digest).address()) for one in known.values()],
+        "known": [(one, View(job.job_id, one.digest).address()) for one in await _known(request, job)],
         "written": written,
         "problem": problem,
     }
