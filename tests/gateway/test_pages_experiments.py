@@ -228,6 +228,21 @@ async def test_the_command_starts_the_same(gateway: Running) -> None:
     ) in words(await page(gateway, ADDRESS))
 
 
+async def test_the_command_names_all_judges_with_their_options_and_budgets(gateway: Running) -> None:
+    found = experiment_boards.add(gateway.world, NAME)
+    for job in found.experiment.jobs:
+        job.spec.budget_usd, job.spec.priority = 0.5, job_pb2.PRIORITY_HIGH
+        job.spec.judges.add(endpoint="ollama", model="phi4")
+        job.spec.judges.add(endpoint="openai", model="gpt-5", repeats=3, budget_usd=2.25)
+    command = words(await page(gateway, ADDRESS)).partition("touchstone bench collect ")[2]
+    assert (
+        "--temperature 0.7 --budget-usd 1.5 --priority high --judge-model phi4 --judge-endpoint ollama "
+        "--judge-model gpt-5 --judge-endpoint openai --judge-repeats 3 --judge-budget-usd 2.25"
+    ) in command
+    found.experiment.jobs[0].spec.judges[0].sampling.temperature = 0.5
+    assert "Its judges have parameters of their own" in await page(gateway, ADDRESS)
+
+
 async def test_a_judge_is_offered_with_the_experiment_s_rubric(gateway: Running) -> None:
     found = experiment_boards.odd(gateway.world)
     job = found.experiment.jobs[1]

@@ -6,29 +6,78 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from services.words import rubrics
+from services.words.job_options import MOST_BUDGET_USD
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments.declaring import of_files
+from touchstone_client.command.arguments.declaring import between, of_files
 from touchstone_client.errors import InvalidError
 from touchstone_client.specs import judge_spec
 
 RUBRIC = "a JSON file that says what is judged; - for standard input"
 
+_MODEL = "model"
+
 
 def add_judge(parser: argparse.ArgumentParser) -> None:
     """A judge of the answers that a new job will have."""
     words = "a model, or model@endpoint, that judges the answers once the job is completed; needs --judge-rubric"
-    add_judge_model(parser, words)
-    of_files(parser.add_argument("--judge-rubric", default="", metavar="FILE", help=RUBRIC))
-
-
-def add_judge_model(parser: argparse.ArgumentParser, words: str) -> None:
-    """The judge without its rubric; `words` are the help."""
     parser.add_argument("--judge-model", default="", metavar="MODEL", help=words)
     words = "the judge's endpoint; not needed where only one has the model"
     parser.add_argument("--judge-endpoint", "--judge-provider", default="", metavar="ENDPOINT", help=words)
+    of_files(parser.add_argument("--judge-rubric", default="", metavar="FILE", help=RUBRIC))
+
+
+class _OfJudge(argparse.Action):
+    """Adds to a list of judges, each a table of its arguments: those after a judge's model are of that judge. Those
+    before the first model are of the first judge."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: Any, option_string: object = None
+    ) -> None:
+        judges: list[dict[str, Any]] = [*(getattr(namespace, self.dest) or [{}])]
+        name = str(self.const)
+        if name == _MODEL and _MODEL in judges[-1]:
+            judges.append({})
+        judges[-1] = judges[-1] | {name: values}
+        setattr(namespace, self.dest, judges)
+
+
+def add_judges(parser: argparse.ArgumentParser, words: str) -> None:
+    """Up to three judges without a rubric, each with its options: a list of tables in `options.judges`. `words` are
+    the help of a judge's model."""
+
+    def add(name: str, *flags: str, **known: Any) -> None:
+        parser.add_argument(*flags, action=_OfJudge, const=name, dest="judges", default=[], **known)
+
+    words = f"{words}. May be given up to {rubrics.MOST_JUDGES} times; its options follow it"
+    add(_MODEL, "--judge-model", metavar="MODEL", help=words)
+    words = "the judge's endpoint; not needed where only one has the model"
+    add("endpoint", "--judge-endpoint", "--judge-provider", metavar="ENDPOINT", help=words)
+    words = "how often the judge judges each answer (default: 1)"
+    add("repeats", "--judge-repeats", type=between(1, rubrics.MOST_REPEATS), metavar="N", help=words)
+    words = "what the judge may spend on each model's answers, in US dollars (default: any amount)"
+    add("budget_usd", "--judge-budget-usd", type=between(0, MOST_BUDGET_USD, whole=False), metavar="N", help=words)
+
+
+def check_judges(options: argparse.Namespace) -> None:
+    """Ends the command for arguments that do not go together."""
+    if any(_MODEL not in one for one in options.judges):
+        options.parser.error("--judge-endpoint, --judge-repeats and --judge-budget-usd need --judge-model")
+    if len(options.judges) > rubrics.MOST_JUDGES:
+        options.parser.error(f"--judge-model may be given up to {rubrics.MOST_JUDGES} times")
+
+
+def several_judges(client: Client, options: argparse.Namespace) -> list[job_pb2.Judge]:
+    """The judges that the arguments of `add_judges` name. Raises what `Client.targets` raises."""
+    found = []
+    for one in options.judges:
+        (target,) = client.targets([one[_MODEL]], one.get("endpoint", ""))
+        known = {name: one[name] for name in ("repeats", "budget_usd") if one.get(name)}
+        found.append(judge_spec(endpoint=target.endpoint, model=target.model, **known))
+    return found
 
 
 def check_judge(options: argparse.Namespace) -> None:

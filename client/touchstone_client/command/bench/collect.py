@@ -12,10 +12,9 @@ from services.experiments.scenarios import tips
 from services.words.job_options import ALL
 from services.words.refusals import counted
 from services.words.sampling import PARAMETERS
-from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_field, add_format, between, leaf, of_files
-from touchstone_client.command.arguments.judging import add_judge_model
+from touchstone_client.command.arguments.judging import add_judges, check_judges, several_judges
 from touchstone_client.command.arguments.sampling import endpoint_of
 from touchstone_client.command.bench.board import show_board
 from touchstone_client.command.bench.definition import Asked
@@ -23,7 +22,6 @@ from touchstone_client.command.exits import DONE, FAILED, INTERRUPTED, REFUSED
 from touchstone_client.command.reports.watching import bare
 from touchstone_client.command.reports.watching_several import code_of, ends
 from touchstone_client.errors import RefusedError
-from touchstone_client.specs import judge_spec
 
 _MORE = """Starts an experiment: one job for each model, which asks every prompt in every scenario. Follows the jobs to
 the end and prints the leaderboard. The same command again continues the experiment: it asks only for what is
@@ -57,7 +55,7 @@ def add(verbs: Any) -> None:
         add_field(parser, parameter)
     add_field(parser, ALL["budget_usd"], "; for all jobs together; needs --max-tokens")
     add_field(parser, ALL["priority"])
-    add_judge_model(parser, "a model, or model@endpoint, that judges all answers by the experiment's rubric")
+    add_judges(parser, "a model, or model@endpoint, that judges all answers by the experiment's rubric")
     add("--check", action="store_true", help="check everything and start nothing")
     words = "print the ids of the jobs and leave"
     add("--detach", "--no-watch", dest="no_watch", action="store_true", help=words)
@@ -65,13 +63,12 @@ def add(verbs: Any) -> None:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    if options.judge_endpoint and not options.judge_model:
-        options.parser.error("--judge-endpoint needs --judge-model")
+    check_judges(options)
     asked = Asked.of(options)
     with Client() as client:
         if options.endpoint:
             asked.value["provider"] = endpoint_of(client, options.endpoint)
-        judges = _judges(client, options)
+        judges = several_judges(client, options)
         try:
             made = client.run_experiment(asked.value, judges=judges, check_only=options.check)
         except RefusedError as error:
@@ -106,10 +103,3 @@ def _collect(options: argparse.Namespace) -> int:
 def _first(text: str) -> int:
     """How many scenarios of the set."""
     return int(between(1, len(tips()))(text))
-
-
-def _judges(client: Client, options: argparse.Namespace) -> list[job_pb2.Judge]:
-    if not options.judge_model:
-        return []
-    (target,) = client.targets([options.judge_model], options.judge_endpoint)
-    return [judge_spec(endpoint=target.endpoint, model=target.model)]

@@ -25,9 +25,9 @@ from services.gateway.pages.experiments.listing import Progress
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import values
 from services.words import rubrics
-from services.words.enums import EXPERIMENT_SOURCES
+from services.words.enums import EXPERIMENT_SOURCES, PRIORITIES
 from services.words.sampling import BY_REST_NAME
-from touchstone.v1 import results_service_pb2
+from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone.v1.results_service_pb2 import GetExperimentResponse
 
 TOPS = (50, 100, 200, 500)
@@ -167,6 +167,7 @@ def _definition(experiment: results_service_pb2.Experiment, view: View, at: str)
         "sampled": sampled,
         "keep_alive": KEEP_ALIVE,
         "command": _command(experiment, held, prompts, sampled),
+        "judges_differ": _judges_differ(experiment),
     }
 
 
@@ -175,6 +176,11 @@ def _prompt(held: Mapping[str, Any], most: int, view: View, at: str) -> Prompt:
     cut = len(text) > most and name != view.prompt
     rest = f"{at}{'&' if '?' in at else '?'}{urlencode({'prompt': name})}#prompt-{quote(name)}" if cut else ""
     return Prompt(name, str(held.get("sha256", ""))[:8], f"{text[:most]}…" if cut else text, len(text), rest)
+
+
+def _judges_differ(experiment: results_service_pb2.Experiment) -> bool:
+    """Whether a judge has parameters, which arguments cannot give."""
+    return any(judge.sampling.ByteSize() for job in experiment.jobs[:1] for judge in job.spec.judges)
 
 
 def _command(
@@ -192,7 +198,7 @@ def _command(
     if rubrics.digest(experiment.rubric) != rubrics.digest(shipped_rubric()):
         return ""
     models = [f"{job.spec.endpoint}/{job.spec.model}" for job in experiment.jobs]
-    if any("," in model for model in models):
+    if any("," in model for model in models) or _judges_differ(experiment):
         return ""
     words = ["touchstone", "bench", "collect", "--experiment", experiment.name, "--models", ",".join(models)]
     words += ["--prompts", ",".join(experiment.prompts), "--n-scenarios", str(experiment.scenarios)]
@@ -206,6 +212,16 @@ def _command(
     words += ["--max-model-b", "0"]
     for name, value in sampled.items():
         words += [BY_REST_NAME[name].flags[0], f"{value:g}" if isinstance(value, float) else str(value)]
-    for one in experiment.jobs[0].spec.judges[:1]:
+    budgets = [job.spec.budget_usd for job in experiment.jobs]
+    if all(budgets):
+        # The jobs share one.
+        words += ["--budget-usd", f"{sum(budgets):.10g}"]
+    if experiment.jobs[0].spec.priority in (job_pb2.PRIORITY_LOW, job_pb2.PRIORITY_HIGH):
+        words += ["--priority", PRIORITIES.of(experiment.jobs[0].spec.priority)]
+    for one in experiment.jobs[0].spec.judges:
         words += ["--judge-model", one.model, "--judge-endpoint", one.endpoint]
+        if one.repeats:
+            words += ["--judge-repeats", str(one.repeats)]
+        if one.budget_usd:
+            words += ["--judge-budget-usd", f"{one.budget_usd:.10g}"]
     return shlex.join(words)
