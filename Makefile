@@ -102,6 +102,7 @@ client: setup-dev ## Build the wheel of the Python client and the command line i
 docs: setup-dev ## Update the tables in docs that are generated from code
 	@$(BIN)/python -m tests.api_tables
 	@$(BIN)/python -m tests.job_tables
+	@$(BIN)/python -m tests.metric_tables
 
 screenshots: setup-dev ## Draw all pages in every state into var/screenshots, and those that docs show into docs/images
 	@$(BIN)/python -m tests.screenshots --images docs/images

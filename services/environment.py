@@ -6,6 +6,7 @@ value, which ends a service before it starts (see `services.rpc.run`).
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import os
 import re
@@ -73,11 +74,24 @@ def switch(name: str, environ: Mapping[str, str] | None = None) -> bool:
 
 
 def listen(name: str, default: str, environ: Mapping[str, str] | None = None) -> str:
-    """The host:port that a server binds; port 0 means any free one."""
+    """The host:port that a server binds; port 0 means any free one. Without a default it may be unset."""
     given = text(name, default, environ)
-    if not _is_address(given, least_port=0):
-        raise InvalidRequestError(f"{name} must be host:port, such as {default}; it is {_shown(given)}.")
+    if given != default and not _is_address(given, least_port=0):
+        raise InvalidRequestError(
+            f"{name} must be host:port, such as {default or '127.0.0.1:9464'}; it is {_shown(given)}."
+        )
     return given
+
+
+def is_loopback(address: str) -> bool:
+    """Whether `host:port` names this machine's loopback."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def own_host(name: str, default: str, environ: Mapping[str, str] | None = None) -> str:

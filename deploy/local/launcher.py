@@ -160,6 +160,12 @@ def _require_free_ports(settings: Settings) -> None:
                 f"Port {port} on {host} is in use. Stop the process that listens there, or set {variable} to "
                 "another port."
             )
+    for name, port in settings.metrics_ports.items():
+        if not is_free(port):
+            raise LaunchError(
+                f"Port {port} is in use, at which {name} would show its metrics. Stop the process that listens there, "
+                "or set TOUCHSTONE_METRICS_PORT to another port."
+            )
 
 
 def say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str]) -> None:
@@ -168,6 +174,9 @@ def say_where(terminal: Terminal, settings: Settings, environ: Mapping[str, str]
     terminal.say(f"Page  {settings.page_url}")
     terminal.say(f"API   {settings.page_url}/api/v1/benchmarking")
     terminal.say(f"gRPC  127.0.0.1:{settings.scheduler_port} scheduler, 127.0.0.1:{settings.results_port} results")
+    if settings.metrics_ports:
+        shown = (f"127.0.0.1:{port} {name}" for name, port in settings.metrics_ports.items())
+        terminal.say(f"Metrics of Prometheus at /metrics of {', '.join(shown)}")
     for words in _elsewhere(settings):
         terminal.say(words)
     if _tokens_needed(environ):

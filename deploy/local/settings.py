@@ -14,6 +14,7 @@ from services.rpc import WRONG_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 """The tree that holds `services` and `protos`."""
+_METRICS_PORT, _LAST_METRICS_PORT = "TOUCHSTONE_METRICS_PORT", 65_000
 SCHEDULER_PORT, RESULTS_PORT = 8051, 8052
 """The addresses of the services that clients use by default."""
 
@@ -52,6 +53,8 @@ class Settings:
     evaluator_ports: tuple[int, ...]
     silent_s: float
     """How long an idle process may leave health checks unanswered before it is restarted."""
+    metrics_ports: Mapping[str, int]
+    """At which each service shows its metrics, by process; empty if they keep none."""
     fixed_ports: Mapping[str, int]
     """Ports that the environment sets, by variable: what must be free before anything starts."""
 
@@ -77,7 +80,8 @@ class Settings:
         evaluators = environment.whole("TOUCHSTONE_EVALUATORS", 1, 1, 64, environ)
         http_port = _port("TOUCHSTONE_HTTP_PORT", 8080, environ)
         fixed = {"TOUCHSTONE_HTTP_PORT": http_port}
-        taken = {http_port}
+        metrics_ports = _metrics_ports(evaluators, environ)
+        taken = {http_port, *metrics_ports.values()}
 
         def port(name: str, usual: int = 0) -> int:
             if name and environment.text(name, environ=environ):
@@ -98,6 +102,12 @@ class Settings:
         evaluator_ports = (first, *(port("") for _ in range(evaluators - 1)))
         if len({*fixed.values()}) < len(fixed):
             raise LaunchError(f"Two of {', '.join(fixed)} have the same port. Give each its own.", WRONG_SETTINGS)
+        if shared := sorted(name for name, port in fixed.items() if port in metrics_ports.values()):
+            raise LaunchError(
+                f"{_METRICS_PORT} and the ports after it, one for each service, include that of {shared[0]}. Choose "
+                "another one.",
+                WRONG_SETTINGS,
+            )
         return cls(
             state_dir=environment.state_folder(environ),
             data_dir=environment.folder("TOUCHSTONE_DATA_DIR", "the folder of a data mirror", environ),
@@ -112,8 +122,16 @@ class Settings:
             results_port=results_port,
             evaluator_ports=evaluator_ports,
             silent_s=environment.number("TOUCHSTONE_SILENT_S", SILENT_S, 5, 86_400, environ),
+            metrics_ports=metrics_ports,
             fixed_ports=fixed,
         )
+
+
+def _metrics_ports(evaluators: int, environ: Mapping[str, str]) -> dict[str, int]:
+    """Successive ports, so that a scrape configuration can list them."""
+    first = environment.whole(_METRICS_PORT, 0, 0, _LAST_METRICS_PORT, environ)
+    names = ["gateway", "scheduler", "results", *(f"evaluator-{number}" for number in range(1, evaluators + 1))]
+    return {name: first + place for place, name in enumerate(names)} if first else {}
 
 
 def _port(name: str, default: int, environ: Mapping[str, str]) -> int:

@@ -78,7 +78,7 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
     ) -> Process:
         service = health.SCHEDULER if name == "scheduler" else ""
         ready, alive = health.grpc_health(address, trusted, service), health.grpc_life(address, trusted, service)
-        return Process(name, _module(module), variables, ready, stage, grace_s, alive)
+        return Process(name, _module(module), {**variables, **_metrics(settings, name)}, ready, stage, grace_s, alive)
 
     def evaluator(number: int, port: int) -> Process:
         name, address = f"evaluator-{number}", f"127.0.0.1:{port}"
@@ -105,7 +105,14 @@ def gateway_process(settings: Settings, state: StateDir, environ: Mapping[str, s
     ready = health.http(f"{settings.page_url}/readyz")
     # Not /readyz: that waits for services, which may be what does not answer.
     alive = health.http_life(f"{settings.page_url}/healthz")
-    return Process("gateway", _module("gateway"), common, ready, stage=4, grace_s=6, look=alive)
+    variables = common | _metrics(settings, "gateway")
+    return Process("gateway", _module("gateway"), variables, ready, stage=4, grace_s=6, look=alive)
+
+
+def _metrics(settings: Settings, name: str) -> dict[str, str]:
+    """Also if there are none: an address that the launcher was given would be the same for all."""
+    port = settings.metrics_ports.get(name)
+    return {"TOUCHSTONE_METRICS_LISTEN": f"127.0.0.1:{port}" if port else ""}
 
 
 def nats_url(settings: Settings, state: StateDir) -> str:

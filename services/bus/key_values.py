@@ -16,6 +16,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
 from services.bus.contract import (
+    ERR_STREAM_LIMIT,
     ERR_WRONG_LAST_SEQUENCE,
     ERR_WRONG_LAST_SEQUENCE_CONSTANT,
     REPLACE,
@@ -23,8 +24,11 @@ from services.bus.contract import (
     kv_subject,
     pull_subject,
 )
+from services.telemetry import metrics
 
 CONFLICTS = (ERR_WRONG_LAST_SEQUENCE, ERR_WRONG_LAST_SEQUENCE_CONSTANT)
+_ALREADY_THERE = "per subject"
+"""In the description of the error for a second message of a subject that may have one."""
 
 
 def expecting(sequence: int) -> dict[str, str]:
@@ -38,12 +42,33 @@ _FETCH, _FETCH_S, _MOST_SILENT = 256, 2, 5
 _LATE_S = 0.5
 
 
+class _JetStream(JetStreamContext):
+    """Counts messages that the server does not take."""
+
+    async def publish(self, *given: Any, **named: Any) -> api.PubAck:
+        try:
+            return await super().publish(*given, **named)
+        except (nats.errors.Error, OSError) as error:
+            if why := _why_not_taken(error):
+                metrics.NATS_PUBLISH_FAILURES.add(why)
+            raise
+
+
+def _why_not_taken(error: Exception) -> str:
+    """Empty where the server refused as it was asked to."""
+    if not isinstance(error, nats.js.errors.APIError):
+        return metrics.SILENT
+    if error.err_code in CONFLICTS or _ALREADY_THERE in (error.description or ""):
+        return ""
+    return metrics.FULL if error.err_code == ERR_STREAM_LIMIT else metrics.REFUSED
+
+
 class KeyValues:
     """Reads and writes buckets over one connection."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.js: JetStreamContext = client.jetstream(timeout=10)
+        self.js: JetStreamContext = _JetStream(client, timeout=10)
 
     @property
     def connected(self) -> bool:

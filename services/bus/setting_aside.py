@@ -22,6 +22,7 @@ from services.bus import contract
 from services.bus.job_logs import of_job
 from services.bus.operations import Bus
 from services.errors import DeadlineError, UnavailableError
+from services.telemetry import metrics
 from touchstone.v1 import set_aside_pb2
 
 log = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class SettingAside:
         message.set_aside_at.GetCurrentTime()
         subject = contract.set_aside_subject(self._service, found.stream, found.sequence, digest)
         if await self._store(subject, message.SerializeToString()):
+            metrics.SET_ASIDE.add()
             what = f"message {found.sequence} of {found.stream} ({message.subject})"
             log.error("set aside %s: %s", what, reason, exc_info=error, extra=of_job(message.job_id))
 

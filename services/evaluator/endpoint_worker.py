@@ -18,6 +18,7 @@ from services.evaluator import item_result
 from services.evaluator.endpoint_calls import Guest, ItemCall, UnitCalls
 from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.items.task import Response
+from services.evaluator.measuring import measured
 from services.evaluator.pacing.fair_queue import Turns
 from services.evaluator.pacing.limiter import Limiter
 from services.evaluator.pacing.pace import Pace, Paces, Rate
@@ -328,7 +329,7 @@ class EndpointWorker:
                 return  # The unit ends here.
             unit.held.begun += tries.calls == 1
             sent = time.monotonic()
-            response = await self._ask(call)
+            response = await measured(self.endpoint.name, self._ask(call))
         except ProviderError as error:
             # Loading does not count as a call: however long it took, an outage begins when it fails.
             await self._failed(call, error, min(sent, time.monotonic()))

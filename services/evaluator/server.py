@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Sequence
+from functools import partial
 
 from services import bus, rpc
+from services.bus.measuring import measure_connection
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.endpoints import endpoint
 from services.evaluator.endpoints.endpoint import Endpoint
@@ -21,6 +23,7 @@ from services.evaluator.providers.protocol import receiving
 from services.evaluator.settings import Settings
 from services.evaluator.stored.responses import ResultsStore
 from services.evaluator.worker import Worker
+from services.telemetry import metrics, serving
 
 _YOUNG_OBJECTS = 20_000
 """New objects at which Python looks for garbage in cycles. By default 700: hundreds of calls at a time then trigger it
@@ -64,6 +67,7 @@ async def _serve(
     secrets = [settings.service_token, *nats.secrets, *(known.api_key for known in configured)]
     try:
         async with (
+            serving.serve(metrics.EVALUATOR, settings.metrics) as shown,
             bus.job_logs(connection.publish_log, f"evaluator {settings.name}", secrets),
             rpc.serve(settings.listen, authenticate, tls=tls) as server,
         ):
@@ -71,6 +75,8 @@ async def _serve(
             worker = Worker(
                 settings, connection, catalogue, configured, provider, store, imports, datasets, plugins, store
             )
+            shown.look(worker.measure)
+            shown.look(partial(measure_connection, connection))
             _collect_seldom()
             splits = asyncio.create_task(bus.serve_splits(connection, SplitReader(settings.data_dir).open))
             reaching = asyncio.create_task(bus.watch_nats(connection, server.set_reaches_nats))

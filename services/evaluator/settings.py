@@ -12,6 +12,7 @@ from services import environment, rpc
 from services.errors import InvalidRequestError
 from services.evaluator.plugins.contract import Limits
 from services.evaluator.providers.protocol.receiving import USUAL_BYTES
+from services.telemetry import serving
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Settings:
     batch_settle_s: float = 90.0
     receive_max_bytes: int = USUAL_BYTES
     plugins: Limits = field(default_factory=Limits)
+    metrics: serving.Settings = field(default_factory=serving.Settings)
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -78,6 +80,7 @@ class Settings:
                     "TOUCHSTONE_PLUGIN_MEMORY_BYTES", Limits.memory_bytes, 2**28, environment.MOST_BYTES
                 ),
             ),
+            metrics=serving.Settings.from_env(),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from services.evaluator.stored.responses import BudgetStore, KnownAnswers, Respo
 from services.evaluator.storing import TRANSIENT, until_stored
 from services.evaluator.units.unit_loader import Loader
 from services.evaluator.units.units_in_hand import Hand
+from services.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,9 @@ class Worker:
             )
             for endpoint in endpoints
         ]
+        for endpoint in endpoints:
+            metrics.CALL_ERRORS.begin(endpoint.name)
+            metrics.TOKENS.begin(endpoint.name)
         self._listings = [
             EndpointListing(worker.endpoint, worker.provider, worker.paces, self._changed) for worker in self._workers
         ]
@@ -148,6 +153,13 @@ class Worker:
                 await worker.provider.close()
             for batch_worker in self._batch_workers:
                 await batch_worker.close()
+
+    async def measure(self) -> None:
+        """Sets the gauges of slots and units."""
+        metrics.SLOTS.replace({(worker.endpoint.name,): worker.paces.whole.slots for worker in self._workers})
+        metrics.SLOTS_BUSY.replace({(worker.endpoint.name,): worker.slots_busy for worker in self._workers})
+        none = {(worker.endpoint.name,): 0 for worker in self._workers}
+        metrics.UNITS_IN_HAND.replace(none | Counter((held.endpoint,) for held in self._hand.units.values()))
 
     async def _take_work(self) -> None:
         """Pulls units and accepts calls until cancelled, except while an admin drains this evaluator."""

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from services.errors import AwayError, NoRoomError, TouchstoneError, UnauthenticatedError
 from services.gateway import context
@@ -18,6 +18,7 @@ from services.gateway.access.auth import ClosedAccess
 from services.gateway.api import routes as api
 from services.gateway.context import Context
 from services.gateway.http import middleware
+from services.gateway.http.counting import Counting
 from services.gateway.http.responses import JSONResponse, headers_of, json_error, sentence_of, status_of
 from services.gateway.openai import routes as openai
 from services.gateway.openai.errors import openai_error
@@ -25,6 +26,7 @@ from services.gateway.pages import routes as pages
 from services.gateway.pages.layout.login import login_address
 from services.gateway.pages.layout.shell import render
 from services.gateway.pages.templates import Static
+from services.telemetry import metrics
 
 AGAIN_S = 5
 """A page that only waits for a service or for room is read again after this time."""
@@ -41,16 +43,18 @@ _TITLES = {
 
 def create_app(context: Context) -> Starlette:
     """The ASGI application. Nothing connects here: `context` brings its channels."""
+    routes: list[BaseRoute] = [
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Mount("/static", Static()),
+        *api.routes,
+        *openai.routes,
+        *pages.routes,
+    ]
     app = Starlette(
-        routes=[
-            Route("/healthz", healthz),
-            Route("/readyz", readyz),
-            Mount("/static", Static()),
-            *api.routes,
-            *openai.routes,
-            *pages.routes,
-        ],
+        routes=routes,
         middleware=[
+            *([Middleware(Counting, routes=routes)] if metrics.HTTP_REQUESTS.on else []),
             Middleware(middleware.SecurityHeaders),
             Middleware(middleware.Compression),
             Middleware(middleware.Errors, answer=_answer),

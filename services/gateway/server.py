@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import uvicorn
 
 from services import bus, rpc
+from services.bus.measuring import measure_connection
 from services.errors import InvalidRequestError, UnavailableError
 from services.gateway.access.auth import ClosedAccess, LocalAccess, Sessions, TokenAccess, TokenCache
 from services.gateway.access.limits import SlidingWindow, Streams
@@ -23,6 +24,7 @@ from services.gateway.pages.templates import environment
 from services.gateway.reads.catalogue import Catalogue
 from services.gateway.reads.pulse import Pulse
 from services.gateway.settings import Settings
+from services.telemetry import metrics, serving
 
 _FILES = 200
 """In addition to connections: libraries, channels, NATS."""
@@ -52,9 +54,9 @@ def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, 
         access=access,
         window=SlidingWindow(settings.requests_per_minute),
         streams=Streams(settings.streams_per_user),
-        waits=Streams(settings.waits_per_user, "waiting reads"),
-        uploads=Streams(settings.uploads_per_user, "uploads"),
-        calls=Streams(settings.calls_per_user, "calls of models"),
+        waits=Streams(settings.waits_per_user, "waiting reads", "waits"),
+        uploads=Streams(settings.uploads_per_user, "uploads", "uploads"),
+        calls=Streams(settings.calls_per_user, "calls of models", "calls"),
         templates=environment(),
     )
     return context
@@ -63,9 +65,15 @@ def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, 
 async def main(stop: asyncio.Event) -> None:
     """Serves until `stop` is set. Raises TouchstoneError when it cannot start."""
     settings, identity = Settings.from_env(), rpc.Settings.from_env()
+    async with serving.serve(metrics.GATEWAY, settings.metrics) as shown:
+        await _run(settings, identity, stop, shown)
+
+
+async def _run(settings: Settings, identity: rpc.Settings, stop: asyncio.Event, shown: serving.Metrics) -> None:
     if identity.auth == "local":
         settings.require_loopback()
         context = build(settings, LocalAccess(), identity.service_token)
+        shown.look(lambda: _measure(context))
         # Without tokens there is nothing to look up: NATS is only needed for calls of models, and may come later.
         reaching = asyncio.create_task(_reach(context, bus.Settings.from_env()))
         try:
@@ -76,6 +84,7 @@ async def main(stop: asyncio.Event) -> None:
                 await context.bus.close()
         return
     context = build(settings, ClosedAccess(), identity.service_token)
+    shown.look(lambda: _measure(context))
     opening = asyncio.create_task(_open(context, bus.Settings.from_env(), identity, stop))
     try:
         await serve(context, stop)
@@ -83,6 +92,12 @@ async def main(stop: asyncio.Event) -> None:
         opening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await (await opening).close()
+
+
+async def _measure(context: Context) -> None:
+    """Sets the gauge of the connection to NATS, which may come later than the gateway."""
+    if context.bus is not None:
+        await measure_connection(context.bus)
 
 
 async def _reach(context: Context, nats: bus.Settings) -> None:

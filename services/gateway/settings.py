@@ -8,6 +8,7 @@ from pathlib import Path
 
 from services import environment
 from services.errors import InvalidRequestError
+from services.telemetry import serving
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Settings:
     airflow_user: str = ""
     airflow_password: str = field(default="", repr=False)
     airflow_token: str = field(default="", repr=False)
+    metrics: serving.Settings = field(default_factory=serving.Settings)
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -72,6 +74,7 @@ class Settings:
             airflow_user=environment.text("TOUCHSTONE_AIRFLOW_USER"),
             airflow_password=environment.text("TOUCHSTONE_AIRFLOW_PASSWORD"),
             airflow_token=environment.text("TOUCHSTONE_AIRFLOW_TOKEN"),
+            metrics=serving.Settings.from_env(),
         )
         if settings.airflow_url and not (settings.airflow_token or settings.airflow_user):
             raise InvalidRequestError(

@@ -23,6 +23,7 @@ from services import rpc
 from services.errors import BusyError
 from services.results.storage.database import LONG_READERS, READERS, Connection, Database
 from services.results.visibility import Visibility
+from services.telemetry import metrics
 
 T = TypeVar("T")
 
@@ -161,6 +162,7 @@ class WaitingLine:
         self._free += 1
 
     def _busy(self) -> BusyError:
+        metrics.REFUSALS.add("questions")
         wait_s = self._length() * self._mean_s / self._at_once
         seconds = min(_LONGEST_RETRY_S, max(1, math.ceil(wait_s)))
         return BusyError(f"Too many requests are waiting for the results service. Try again in {seconds} s.", seconds)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from services import bus, rpc
 from services.bus import Bus, Datasets, Room
+from services.bus.measuring import measure_connection
 from services.errors import UnavailableError
 from services.results import visibility
 from services.results.backups.making import Backups
@@ -26,6 +28,7 @@ from services.results.intake.feeds import Feed
 from services.results.intake.ordered_stream import OrderedStream
 from services.results.internal_servicer import ResultsInternalServicer
 from services.results.judging.preparing import Judgings
+from services.results.measuring import STREAM_GAUGES, measure_files, measure_streams
 from services.results.mlflow.publishing import Publishing
 from services.results.read_queue import Questions
 from services.results.servicer import ResultsServicer
@@ -34,6 +37,7 @@ from services.results.storage import text_retention
 from services.results.storage.database import Database, damaged, first_row
 from services.results.storage.job_files import JobFiles
 from services.results.storage.migrations import open_file
+from services.telemetry import metrics, serving
 from touchstone.v1 import (
     dataset_service_pb2,
     dataset_service_pb2_grpc,
@@ -95,7 +99,8 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         connection = await bus.open_bus(settings.bus, "results")
         try:
             await _require_answers(settings, database, connection)
-            await _serve(settings, stop, database, connection, room)
+            async with serving.serve(metrics.RESULTS, settings.metrics) as shown:
+                await _serve(settings, stop, database, connection, room, shown)
         finally:
             await connection.close()
     finally:
@@ -121,7 +126,12 @@ async def _require_answers(settings: Settings, database: Database, connection: b
 
 
 async def _serve(
-    settings: Settings, stop: asyncio.Event, database: Database, connection: bus.Bus, room: bus.Room
+    settings: Settings,
+    stop: asyncio.Event,
+    database: Database,
+    connection: bus.Bus,
+    room: bus.Room,
+    shown: serving.Metrics,
 ) -> None:
     aside = bus.SettingAside(connection, "results")
     answers = OrderedStream(connection, bus.RESULTS, "results-items")
@@ -164,6 +174,9 @@ async def _serve(
     ]
     hidden = (results_internal_service_pb2_grpc.add_ResultsInternalServiceServicer_to_server, internal, INTERNAL_NAME)
     tls = rpc.Tls.from_env()
+    shown.look(partial(measure_streams, connection, (items, events, usage)), *STREAM_GAUGES)
+    shown.look(partial(measure_files, settings.database))
+    shown.look(partial(measure_connection, connection))
     async with rpc.serve(settings.listen, authenticate, services, internal=[hidden], tls=tls) as server:
         await server.set_ready(True)
         try:

@@ -11,6 +11,7 @@ from services.results import visibility
 from services.results.datasets.frames import Limits
 from services.results.datasets.uploading import STORE_BYTES, UploadLimits
 from services.results.mlflow.settings import MlflowSettings
+from services.telemetry import serving
 
 ANSWERS_MAX_BYTES = 20 * 10**9
 
@@ -34,6 +35,7 @@ class Settings:
     datasets_max_bytes: int = STORE_BYTES
     uploads: UploadLimits = field(default_factory=UploadLimits)
     mlflow: MlflowSettings = field(default_factory=MlflowSettings)
+    metrics: serving.Settings = field(default_factory=serving.Settings)
 
     @property
     def job_files(self) -> Path:
@@ -55,6 +57,7 @@ class Settings:
             datasets_max_bytes=_bytes("TOUCHSTONE_DATASETS_MAX_BYTES", STORE_BYTES),
             uploads=_uploads(),
             mlflow=MlflowSettings.from_env(),
+            metrics=serving.Settings.from_env(),
         )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from services import environment, errors
 from services.errors import InvalidRequestError, LimitReachedError, TouchstoneError, UnauthenticatedError
+from services.telemetry import metrics
 from touchstone.v1 import token_pb2
 
 log = logging.getLogger(__name__)
@@ -95,17 +96,6 @@ def require_admin(caller: Identity | None = None) -> Identity:
     if not caller.is_admin:
         raise errors.PermissionDeniedError("Only an admin may do this.")
     return caller
-
-
-def is_loopback(address: str) -> bool:
-    """Whether `host:port` names this machine's loopback."""
-    host = address.rpartition(":")[0].strip("[]")
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def token_digest(token: str) -> str:
@@ -199,6 +189,7 @@ class Failures:
         now = self._clock()
         until = max((self._tries[key].until for key in _keys(address, token) if key in self._tries), default=0.0)
         if until > now:
+            metrics.REFUSALS.add("wrong_tokens")
             wait = math.ceil(until - now)
             raise LimitReachedError(f"Too many wrong tokens came from your address. Try again in {wait} s.", wait)
 

@@ -17,9 +17,12 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from services import errors
-from services.rpc.caller import Authenticator, Identity, is_loopback, use_identity, while_valid
+from services.environment import is_loopback
+from services.rpc.caller import Authenticator, Identity, use_identity, while_valid
+from services.rpc.counting import CountingInterceptor
 from services.rpc.status import code_of, to_status
 from services.rpc.tls import PLAIN, Tls
+from services.telemetry import metrics
 from touchstone.v1 import token_pb2
 
 log = logging.getLogger(__name__)
@@ -220,11 +223,11 @@ class Server:
             # A watch may be silent for long: its caller may ping more often than every five minutes.
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ]
-        self.grpc = grpc.aio.server(
-            interceptors=[IdentityInterceptor(authenticate)], options=options, maximum_concurrent_rpcs=_MOST_CALLS
-        )
-        self._health = health.aio.HealthServicer()
         self._names: list[str] = []
+        counting = [CountingInterceptor(self._names)] if metrics.RPC_REQUESTS.on else []
+        interceptors = [*counting, IdentityInterceptor(authenticate)]
+        self.grpc = grpc.aio.server(interceptors=interceptors, options=options, maximum_concurrent_rpcs=_MOST_CALLS)
+        self._health = health.aio.HealthServicer()
         self._well, self._reaches_nats = False, True
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
 

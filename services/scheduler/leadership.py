@@ -171,7 +171,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             await replayed.wait()
             await log_set_aside(connection)
             experiments = Experiments(registry, process.results, desk)
-            await leads(Leader(desk, fleet, timetable, webhooks, drains, experiments))
+            await leads(Leader(desk, fleet, timetable, webhooks, drains, experiments, registry))
             registry.wake.set()
             async with asyncio.TaskGroup() as running:
                 running.create_task(scheduler.run())

@@ -14,8 +14,10 @@ import nats.js.errors
 
 from services import bus, rpc
 from services.bus import end_tasks
+from services.bus.measuring import measure_connection
 from services.errors import UnavailableError
 from services.scheduler.leadership import Process, lead
+from services.scheduler.measuring import measure
 from services.scheduler.nats.lease import Lease
 from services.scheduler.requests.paging import list_job_logs, list_set_aside
 from services.scheduler.requests.visibility import Reads
@@ -23,6 +25,7 @@ from services.scheduler.results_client import ResultsClient
 from services.scheduler.servicer import Leader, Servicer
 from services.scheduler.settings import Settings
 from services.scheduler.webhooks.http_caller import HttpCaller
+from services.telemetry import metrics, serving
 from touchstone.v1 import scheduler_service_pb2, scheduler_service_pb2_grpc
 
 log = logging.getLogger(__name__)
@@ -54,6 +57,7 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
     await room.listen(connection)
     secrets = [settings.rpc.service_token, *settings.bus.secrets]
     async with (
+        serving.serve(metrics.SCHEDULER, settings.metrics) as shown,
         aclosing(HttpCaller(settings.webhooks)) as caller,
         bus.job_logs(connection.publish_log, f"scheduler {settings.name}", secrets),
     ):
@@ -77,6 +81,8 @@ async def serve(settings: Settings, stop: asyncio.Event, clock: Callable[[], flo
             partial(list_set_aside, connection),
             room,
         )
+        shown.look(lambda: measure(leader[0].registry if leader else None))
+        shown.look(partial(measure_connection, connection))
         service = (scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server, servicer, _SERVICE)
         async with rpc.serve(settings.listen, authenticate, [service], tls=tls) as server:
             await server.set_ready(False, standby=True)

@@ -13,6 +13,7 @@ from services import rpc
 from services.bus import Room
 from services.errors import StandbyError
 from services.scheduler.jobs.fleet import Fleet
+from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.nats.jobs_bucket import Drains
 from services.scheduler.requests.experiments import Experiments
 from services.scheduler.requests.job_requests import Desk
@@ -34,6 +35,7 @@ class Leader:
     webhooks: WebhookDesk
     drains: Drains
     experiments: Experiments
+    registry: JobRegistry
 
 
 SetAside = Callable[[pb.ListSetAsideMessagesRequest], Awaitable[pb.ListSetAsideMessagesResponse]]

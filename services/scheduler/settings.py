@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from services import bus, environment, rpc
+from services.telemetry import serving
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class Settings:
     webhooks: WebhookSettings = WebhookSettings()
     reads: str = "open"
     state_dir: Path | None = None
+    metrics: serving.Settings = field(default_factory=serving.Settings)
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -120,4 +122,5 @@ class Settings:
             webhooks=WebhookSettings.from_env(local=auth.auth == "local"),
             reads=environment.choice("TOUCHSTONE_READS", "open", ("open", "own")),
             state_dir=environment.state_folder() if environment.text("TOUCHSTONE_STATE_DIR") else None,
+            metrics=serving.Settings.from_env(),
         )

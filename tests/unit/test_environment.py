@@ -20,6 +20,7 @@ from services.evaluator.settings import Settings as Evaluator
 from services.gateway.settings import Settings as Gateway
 from services.results.settings import Settings as Results
 from services.scheduler.settings import Settings as Scheduler
+from services.telemetry import serving
 
 ROOT = Path(__file__).parents[2]
 READERS = (
@@ -44,9 +45,15 @@ FROM_ENVIRONMENT: dict[str, Callable[[], object]] = {
     "scheduler": Scheduler.from_env,
     "tls": rpc.Tls.from_env,
     "nats": bus.Settings.from_env,
+    "metrics": serving.Settings.from_env,
     "room": lambda: bus.Room.from_env(None, ""),
 }
-SHARED: tuple[Callable[[], object], ...] = (rpc.Settings.from_env, rpc.Tls.from_env, bus.Settings.from_env)
+SHARED: tuple[Callable[[], object], ...] = (
+    rpc.Settings.from_env,
+    rpc.Tls.from_env,
+    bus.Settings.from_env,
+    serving.Settings.from_env,
+)
 SECTIONS: dict[str, tuple[Callable[[], object], ...]] = {
     "Launcher": (Launcher.from_env,),
     "All services": SHARED,

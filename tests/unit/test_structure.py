@@ -22,7 +22,7 @@ SERVICES = ("scheduler", "evaluator", "results", "gateway")
 SHARED = (
     *("environment", "errors", "expected_calls", "further_fields", "json_schemas", "json_values"),
     *("numbers", "patterns"),
-    *("rpc", "bus", "words", "chat_requests", "experiments"),
+    *("rpc", "bus", "telemetry", "words", "chat_requests", "experiments"),
 )
 PURE = (
     "services.expected_calls",

@@ -34,6 +34,7 @@ from services.evaluator.datasets.task import DatasetTask
 from services.evaluator.endpoint_worker import EndpointWorker
 from services.evaluator.listing.listing import EndpointListing
 from services.evaluator.make_provider import check_content
+from services.evaluator.measuring import count_failure, count_tokens
 from services.evaluator.pacing.retry import delay_s
 from services.evaluator.providers import grok_wire
 from services.evaluator.providers.openai import errors, wire
@@ -44,6 +45,7 @@ from services.evaluator.providers.protocol.capabilities import capabilities
 from services.evaluator.providers.protocol.provider import ProviderError, Request
 from services.evaluator.providers.protocol.transport import Reply
 from services.evaluator.stored.responses import BudgetStore
+from services.telemetry import metrics
 from touchstone.v1.call_pb2 import Call
 from touchstone.v1.dataset_pb2 import DatasetManifest
 from touchstone.v1.endpoint_pb2 import Prices
@@ -151,11 +153,13 @@ class CallMaker:
                 await make()
             except (ProviderError, RefusedCallError) as error:
                 cause = error.cause if isinstance(error, RefusedCallError) else error
+                count_failure(endpoint.name, cause)
                 if cause is not None and cause.rate_limited:
                     self._slow(call.model, cause, sent)
                 if cause is not None and cause.of_key:
                     self._worker.paces.denied(call.model, cause.message, time.monotonic())
                 raise
+            metrics.CALL_SECONDS.observe(time.monotonic() - sent, endpoint.name)
             self._worker.paces.succeeded(call.model, time.monotonic())
 
     def _prices(self, model: str) -> Prices | None:
@@ -218,6 +222,7 @@ class CallMaker:
         relayed = await provider.relay(Relay(chosen, call.model, stream.body, heard))
         reply = relayed.reply
         if relayed.response is not None:
+            count_tokens(self._endpoint.name, relayed.response)
             one.meter.took(relayed.response)
         if self._lacks_responses(reply, one):
             self._has_responses = False
@@ -268,6 +273,7 @@ class CallMaker:
 
     async def _ask(self, request: Request, one: _One, stream: Streamed) -> None:
         response = chat_form.with_ids(await self._worker.provider.generate(request), _number(one.call))
+        count_tokens(self._endpoint.name, response)
         one.meter.took(response)
         if response.input_truncated and not response.text:
             message = f"The messages are longer than the context of {request.model}. Shorten them."

@@ -138,7 +138,7 @@ class Hand:
         self._bus = bus
         self._aside = SettingAside(bus, "evaluator")
         self._suspects = Suspects(bus)
-        self._held: dict[UnitKey, Held] = {}
+        self.units: dict[UnitKey, Held] = {}
         self._lives: set[asyncio.Task[None]] = set()
         self._gate = Gate()
         self._faults: OrderedDict[JobKey, asyncio.Task[int]] = OrderedDict()
@@ -149,7 +149,7 @@ class Hand:
         self._firsts = Firsts()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self.units)
 
     def take(self, endpoint: str, msg: Msg, run: Run, ended: Callable[[Held], None]) -> Held | None:
         """Begins a unit's life and calls `ended` at its end, whatever the outcome. None for one that is here."""
@@ -159,11 +159,11 @@ class Hand:
             self._begin(self._set_aside(msg, error))
             return None
         held = Held(endpoint, unit, msg)
-        if held.key in self._held:
+        if held.key in self.units:
             # It came again because a heartbeat was late: it runs here, and now acknowledges the newer delivery.
-            self._held[held.key].msg = msg
+            self.units[held.key].msg = msg
             return None
-        self._held[held.key] = held
+        self.units[held.key] = held
         self._begin(self._live(held, run, ended))
         return held
 
@@ -180,7 +180,7 @@ class Hand:
             self._faults[held.job] = asyncio.create_task(told)
             while len(self._faults) > _REMEMBERED:
                 self._faults.popitem(last=False)
-        for other in self._held.values():
+        for other in self.units.values():
             if other.job == held.job:
                 other.stop(Stop.JOB_FAULTY)
 
@@ -191,7 +191,7 @@ class Hand:
         """
         self._doubt()
         units_left = headers is None or headers.state in ENDED_EARLY
-        if units_left or any(held.outlives(headers) for held in self._held.values() if held.unit.job_id == job_id):
+        if units_left or any(held.outlives(headers) for held in self.units.values() if held.unit.job_id == job_id):
             self._begin(self._look_up(job_id))
 
     def _doubt(self) -> None:
@@ -207,12 +207,12 @@ class Hand:
 
     async def check_jobs(self) -> None:
         """Reads again the state of every job in hand: a cancel may have been missed while NATS was away."""
-        for job_id in {held.unit.job_id for held in self._held.values()}:
+        for job_id in {held.unit.job_id for held in self.units.values()}:
             self._job_is(job_id, await self._bus.job_headers(job_id))
 
     def _job_is(self, job_id: str, headers: JobHeaders | None) -> bool:
         """Ends the job's units when the job is finished, unknown, or at another attempt; True when any was ended."""
-        over = [held for held in self._held.values() if held.unit.job_id == job_id and held.outlives(headers)]
+        over = [held for held in self.units.values() if held.unit.job_id == job_id and held.outlives(headers)]
         for held in over:
             held.stop(Stop.JOB_OVER)
         if over:
@@ -221,12 +221,12 @@ class Hand:
 
     async def heartbeat(self) -> None:
         """Sends NATS a heartbeat for the units in hand. Call it three times in `ack_wait_s`."""
-        for held in list(self._held.values()):
+        for held in list(self.units.values()):
             await held.msg.in_progress()
 
     def give_back_unbegun(self) -> None:
         """Lets others have the units that have not begun here."""
-        for held in list(self._held.values()):
+        for held in list(self.units.values()):
             if not held.started:
                 held.stop(Stop.DRAINING)
 
@@ -235,7 +235,7 @@ class Hand:
         self.give_back_unbegun()
         if self._lives:
             await asyncio.wait(set(self._lives), timeout=grace_s)
-        for held in list(self._held.values()):
+        for held in list(self.units.values()):
             held.stop(Stop.DRAINING)
         if self._lives:
             await asyncio.wait(set(self._lives), timeout=5)
@@ -252,7 +252,7 @@ class Hand:
             why = str(error) or type(error).__name__
             log.warning("%s: NATS failed (%s); it will be delivered again", held.label, why, extra=held.logged)
         finally:
-            del self._held[held.key]
+            del self.units[held.key]
             ended(held)
 
     async def _to_its_end(self, held: Held, run: Run) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from services.errors import LimitReachedError, UnavailableError
+from services.telemetry import metrics
 from services.words import refusals
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class SlidingWindow:
         while times and now - times[0] >= self._window_s:
             times.popleft()
         if len(times) >= self._limit:
+            metrics.REFUSALS.add("requests")
             wait = max(1, math.ceil(times[0] + self._window_s - now))
             raise LimitReachedError(
                 f"More than {refusals.counted(self._limit, 'request')} in {self._window_s:.0f} seconds. "
@@ -55,11 +57,12 @@ class SlidingWindow:
 
 class Streams:
     """Long answers or requests under way, per user, and the event that ends them all. `what` names them in the refusal
-    when there are too many."""
+    when there are too many, `limit` in metrics."""
 
-    def __init__(self, per_user: int, what: str = "live pages and event streams") -> None:
+    def __init__(self, per_user: int, what: str = "live pages and event streams", limit: str = "streams") -> None:
         self._per_user = per_user
         self._what = what
+        self._limit = limit
         self._open: Counter[str] = Counter()
         self.stopping = asyncio.Event()
 
@@ -85,6 +88,7 @@ class Streams:
     def slot(self, user: str) -> Iterator[None]:
         """Holds one stream of the user. Raises LimitReachedError when all are taken."""
         if self._open[user] >= self._per_user:
+            metrics.REFUSALS.add(self._limit)
             raise LimitReachedError(refusals.open_already(self._per_user, self._what), 10)
         self._open[user] += 1
         try:

@@ -12,6 +12,8 @@ from http import HTTPStatus
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from services.telemetry import metrics
+
 _RETRY_S = 5
 _LINGER_S = 2.0
 _READ_BYTES = 16 * 1024
@@ -57,10 +59,12 @@ class Connection(H11Protocol):
         self._address = self.client[0] if self.client else ""
         self.crowd.by_address[self._address] += 1
         if self.crowd.by_address[self._address] > self.crowd.most_per_address:
+            metrics.REFUSALS.add("connections")
             self._refuse(
                 HTTPStatus.SERVICE_UNAVAILABLE, "There are too many connections from your address. Close some."
             )
         elif len(self.connections) > self.crowd.most:
+            metrics.REFUSALS.add("connections")
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "The server has too many connections. Try again in a moment.")
         else:
             self._await_header()

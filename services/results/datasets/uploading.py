@@ -24,6 +24,7 @@ from services.results.datasets.frames import Limits, Shard
 from services.results.datasets.garbage_collection import Collector, HeldShards, ShardHolds
 from services.results.datasets.index import Request, fingerprint
 from services.results.storage.database import Connection, Database
+from services.telemetry import metrics
 from services.words import refusals
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, suite_pb2
 
@@ -98,6 +99,7 @@ class UploadSlots:
             else:
                 self._pass_on()
             if isinstance(error, TimeoutError):
+                metrics.REFUSALS.add("uploads_at_once")
                 raise LimitReachedError(refusals.busy(self._at_once, "uploads"), _AGAIN_S) from error
             raise
         finally:

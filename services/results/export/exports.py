@@ -14,6 +14,7 @@ from services.results.export.golden_rows import Golden
 from services.results.export.tables import Table
 from services.results.storage.database import Connection, Database
 from services.results.visibility import EVERYTHING, Visibility
+from services.telemetry import metrics
 from services.words import refusals
 from touchstone.v1 import results_service_pb2
 from touchstone.v1.results_service_pb2 import ExportRequest, ExportResponse, ListItemsRequest
@@ -41,6 +42,7 @@ class Exports:
     ) -> AsyncGenerator[results_service_pb2.ExportResponse]:
         """The file's pieces. Raises LimitReachedError, and as `export`."""
         if self._under_way >= AT_ONCE:
+            metrics.REFUSALS.add("exports")
             raise LimitReachedError(refusals.busy(AT_ONCE, "exports"), retry_after_s=_BUSY_RETRY_S)
         self._under_way += 1
         try:

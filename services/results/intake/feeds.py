@@ -24,6 +24,7 @@ from services.results.intake import writes
 from services.results.intake.ordered_stream import BATCH, NATS_TROUBLE, OrderedStream
 from services.results.intake.writes import Mark
 from services.results.storage.database import FATAL, Connection, Database, damage
+from services.telemetry import metrics
 from touchstone.v1 import item_result_pb2, job_pb2
 
 MOST_TRIES = 2
@@ -169,6 +170,10 @@ class Feed:
         self._hurry = asyncio.Event()
         self._waiting = 0
 
+    @property
+    def stream_name(self) -> str:
+        return self._stream.name
+
     async def run(self) -> None:
         """Stores until cancelled. Survives outages of NATS; raises UnavailableError when the disk refuses."""
         mark = await self._database.read(lambda connection: writes.read_mark(connection, self._stream.name))
@@ -177,6 +182,7 @@ class Feed:
             mark, messages = await self._stream.fetch(mark)
             if messages:
                 await self._commit(mark, messages)
+                _count(messages)
                 await self._stream.acknowledge(messages)
             async with self._moved:
                 self.position = mark.sequence
@@ -258,6 +264,19 @@ class Feed:
             except NATS_TROUBLE as trouble:
                 log.warning("%s: a message cannot be set aside yet: %s", self._stream.name, trouble)
                 await asyncio.sleep(_ROOM_CHECK_S)
+
+
+def _count(messages: Sequence[Msg]) -> None:
+    """Counts what was stored, for metrics."""
+    if not metrics.ITEMS_STORED.on:
+        return
+    for msg in messages:
+        with suppress(ValueError):
+            headers = bus.ResultHeaders.decode(msg.headers)
+            if headers.kind == bus.KIND_ITEMS:
+                metrics.ITEMS_STORED.add(metrics.STORED_ERRORS, by=headers.errors)
+                metrics.ITEMS_STORED.add(metrics.STORED_ANSWERS, by=headers.items - headers.errors)
+                metrics.OUTPUT_TOKENS_STORED.add(by=headers.output_tokens)
 
 
 def _position_of(msg: Msg) -> int:

@@ -24,6 +24,7 @@ import duckdb
 
 from services import numbers
 from services.errors import DamagedFilesError, UnavailableError
+from services.telemetry import metrics
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, suite_pb2
 
 _NUMBERS: dict[str, int] = {
@@ -139,6 +140,11 @@ class Database:
         self._readers = ThreadPoolExecutor(READERS, "reader")
         self._long_readers = ThreadPoolExecutor(LONG_READERS, "long reader")
         self._streamers = ThreadPoolExecutor(STREAMERS, "streamer")
+        self._operations = {
+            self._writer: metrics.WRITE,
+            self._readers: metrics.READ,
+            self._long_readers: metrics.LONG_READ,
+        }
         self.lost = asyncio.Event()
         self.damage: DamagedFilesError | None = None
         """Why the file cannot be trusted, if the database was lost for that reason."""
@@ -204,6 +210,7 @@ class Database:
             self._connection.close()
 
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        began = time.monotonic()
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, work)
         except duckdb.Error as error:
@@ -217,6 +224,9 @@ class Database:
             raise UnavailableError(
                 f"The results database cannot be used: {error}. Free some disk space; the service then opens it again."
             ) from error
+        finally:
+            if (operation := self._operations.get(pool)) is not None:
+                metrics.DATABASE_SECONDS.observe(time.monotonic() - began, operation)
 
     def _counted(self, change: Callable[[Connection], T], of_jobs: bool) -> T:
         """Counts after the commit, in the writer's thread: a caller that goes away does not end the transaction."""

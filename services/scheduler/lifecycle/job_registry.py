@@ -26,8 +26,9 @@ from services.scheduler.jobs.ledger import Ledger
 from services.scheduler.jobs.progress_text import describe
 from services.scheduler.ports import Change, Datasets, LeadershipLostError, Store, Told, Work
 from services.scheduler.settings import Limits
+from services.telemetry import metrics
 from services.words import refusals
-from services.words.jobs import LIVE
+from services.words.jobs import LIVE, status_of
 from touchstone.v1 import job_pb2
 
 log = logging.getLogger(__name__)
@@ -263,6 +264,7 @@ class JobRegistry:
     async def finish(self, job: Job, actor: str, action: str) -> None:
         """Stores a job that has just reached a finished state and takes its units back."""
         await self.commit(job, actor, action)
+        metrics.JOBS_ENDED.add(status_of(job.state))
         job.ledger = None
         if job.state != COMPLETED:
             try:

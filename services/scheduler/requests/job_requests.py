@@ -26,6 +26,7 @@ from services.scheduler.ports import Results
 from services.scheduler.requests.spec_context import Context, Contexts
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.webhooks.address import AddressRule
+from services.telemetry import metrics
 from services.words import refusals
 from services.words.enums import PRIORITIES
 from services.words.jobs import MOST_AT_ONCE, calls_nobody, state_name
@@ -192,6 +193,7 @@ class Desk:
         room = max(0, limits.pending_per_owner - self._registry.pending_by_owner()[owner])
         if room >= jobs:
             return
+        metrics.REFUSALS.add("pending_jobs")
         if jobs == 1 or not room:
             raise LimitReachedError("Queue is full. Please try again later.", limits.queue_retry_after_s)
         raise LimitReachedError(

@@ -32,6 +32,7 @@ from services.scheduler.ports import LeadershipLostError, Schedules
 from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.cron import Cron, next_time, note_done
+from services.telemetry import metrics
 from services.words import refusals
 from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
 
@@ -100,6 +101,7 @@ class Timetable:
                     return known
             most = self._registry.limits.schedules_per_owner
             if len(mine) >= most:
+                metrics.REFUSALS.add("schedules")
                 raise LimitReachedError(refusals.quota(most, "schedules"), _LATER_S)
             await self._store.put(schedule)
             self._schedules[schedule.schedule_id] = schedule

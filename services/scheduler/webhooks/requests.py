@@ -16,6 +16,7 @@ from services.scheduler.webhooks.address import AddressRule
 from services.scheduler.webhooks.courier import Courier
 from services.scheduler.webhooks.deliveries import job_secret
 from services.scheduler.webhooks.ports import Deliveries, Hooks
+from services.telemetry import metrics
 from services.words import refusals
 from services.words.jobs import WEBHOOK_EVENTS
 from touchstone.v1 import webhook_pb2
@@ -60,6 +61,7 @@ class WebhookDesk:
         async with self._lock:
             most = self._settings.per_owner
             if len(await self._hooks.of(caller.user)) >= most:
+                metrics.REFUSALS.add("webhooks")
                 raise LimitReachedError(refusals.quota(most, "webhooks"), _LATER_S)
             await self._hooks.add(record)
         return record

@@ -1,0 +1,1 @@
+"""What services show operators about themselves: metrics, which Prometheus reads."""
