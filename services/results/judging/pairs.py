@@ -91,6 +91,7 @@ def _people(connection: Connection, judging: job_pb2.Judging, sides: dict[str, f
             "job_id": judging.job_id,
             "jobs": ",".join(sorted((judging.job_id, judging.against_job_id))),
             "better": int(pb.Preference.CHOICE_BETTER),
+            "tie": int(pb.Preference.CHOICE_TIE),
         },
     ).fetchall()
     said: defaultdict[str, list[float]] = defaultdict(list)

@@ -72,6 +72,9 @@ _PAIRS = (
     Column("worse", "worse", right=True),
     Column("same_in_both_orders", "same in both orders", _two, right=True),
     Column("first_preferred", "first preferred", _two, right=True),
+    Column("judged", "judged", right=True),
+    Column("asked", "of", right=True),
+    Column("failed", "failed", right=True),
 )
 """Never CSV, as the next two."""
 _OUTSIDE = (
@@ -102,7 +105,9 @@ def report(
 ) -> Report:
     """A row for each judge and metric, then one for each criterion by which a judge compared two jobs, for each metric
     of judges outside Touchstone, and for each criterion by which people rated; `none` is the note on no judges."""
-    tables = [_judged(runs)] if runs or not (outside or people) else []
+    # The mean over single judgements would be another figure of the same preferences.
+    single = [run for run in runs if not run.pairs.preferences]
+    tables = [_judged(single)] if single or not (runs or outside or people) else []
     called = labels([run.job for run in runs])
     if pairs := [row for run in runs for row in _compared(run, called[run.job.job_id])]:
         tables.append(Table(_PAIRS, pairs, "Pairs of answers, each judged in both orders: 0.50 prefers neither"))
@@ -148,6 +153,7 @@ def _compared(run: JudgeRun, name: str) -> Iterator[Sequence[Any]]:
             one.worse,
             same and same.value,
             first and first.value,
+            *_counts(run).values(),
         )
 
 

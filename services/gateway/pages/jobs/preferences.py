@@ -45,7 +45,7 @@ def of_run(run: JudgeRun) -> Preferences | None:
         one = found.preferences[0]
         sentences.append(_verdict(one, found.pairs, short_id(judging.against_job_id)))
         positions = next(each for each in found.preferences if each.HasField("same_in_both_orders"))
-        sentences.append(_positions(positions))
+        sentences.append(_positions(positions, f"by {positions.metric} " if len(lines) > 1 else ""))
     else:
         sentences.append("No pair has been judged in both orders.")
     if judging.equal_pairs:
@@ -68,9 +68,11 @@ def _verdict(found: JudgedPreference, pairs: int, other: str) -> str:
     return f"{said} in {formatting.hundredths(share.value)} % ({interval}) of {formatting.plural(pairs, 'pair')}."
 
 
-def _positions(found: JudgedPreference) -> str:
+def _positions(found: JudgedPreference, by: str) -> str:
     same = found.same_in_both_orders
-    said = f"It was asked about each pair in both orders, and said the same in {formatting.hundredths(same.value)} % "
+    said = (
+        f"It was asked about each pair in both orders, and {by}said the same in {formatting.hundredths(same.value)} % "
+    )
     said += f"({formatting.span(same.low, same.high)}) of them."
     if found.HasField("first_preferred"):
         first = found.first_preferred

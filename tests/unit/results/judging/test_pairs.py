@@ -128,7 +128,8 @@ def test_criteria_have_their_own_preferences_and_weights(connection: Connection)
 
 def test_people_who_compared_the_same_answers_are_compared_with_the_judge(connection: Connection) -> None:
     """The judge prefers the answers of job a to the first six items, and those of b to the others. People prefer the
-    other answer to item 0, neither to item 1, those of a up to item 7, and contradict each other on item 11."""
+    other answer to item 0, neither to item 1, those of a up to item 7, find both bad
+    on item 10, and contradict each other on item 11."""
     said: Said = {}
     for item in range(12):
         better = ("first", "second") if item < 6 else ("second", "first")
@@ -138,6 +139,7 @@ def test_people_who_compared_the_same_answers_are_compared_with_the_judge(connec
         run(connection, job(name, plan("t", 12)), right=12)
     for item, preferred in enumerate(["b", "", *"aaaaaa", *"bb"]):
         _prefer(connection, item, preferred, "ann")
+    _say(connection, 10, pb.Preference.CHOICE_ALL_BAD, "", "ann")
     _prefer(connection, 11, "a", "ann")
     _prefer(connection, 11, "b", "bob")
     found = judged_pairs(connection, "judge", JUDGING, BETTER).people
@@ -148,6 +150,9 @@ def test_people_who_compared_the_same_answers_are_compared_with_the_judge(connec
 
 
 def _prefer(connection: Connection, item: int, preferred: str, author: str) -> None:
-    choice = pb.Preference.CHOICE_BETTER if preferred else pb.Preference.CHOICE_TIE
+    _say(connection, item, pb.Preference.CHOICE_BETTER if preferred else pb.Preference.CHOICE_TIE, preferred, author)
+
+
+def _say(connection: Connection, item: int, choice: pb.Preference.Choice, preferred: str, author: str) -> None:
     request = pb.JudgeRowRequest(job_ids=["b", "a"], task="t", item=item, choice=choice, preferred_job_id=preferred)
     annotate.judge_row(connection, request, Identity(author, token_pb2.ROLE_USER), NOW)

@@ -134,8 +134,7 @@ def test_pairs_of_answers_have_a_table_of_their_own(fakes: Fakes, capsys: Captur
     one.same_in_both_orders.CopyFrom(results_service_pb2.Interval(value=0.0, low=0.0, high=0.1, n=40))
     fakes.answers["ListJudges"] = results_service_pb2.ListJudgesResponse(judges=[run])
     assert main(["judges", JOB]) == 0
-    _, table = capsys.readouterr().out.split("\n\n", 1)
-    title, heading, line = table.rstrip().splitlines()
+    title, heading, line = capsys.readouterr().out.strip().splitlines()
     assert title.startswith("Pairs of answers")
-    assert heading.endswith("worse  same in both orders")
-    assert line.split()[2:] == ["better", "0.69", "0.55", "to", "0.80", "20", "15", "5", "0.00"]
+    assert "worse  same in both orders" in heading
+    assert line.split()[2:] == ["better", "0.69", "0.55", "to", "0.80", "20", "15", "5", "0.00", "0", "0", "0"]
