@@ -33,8 +33,8 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help="stack, many, peers, large, evaluators, uploads, dataset, calls, judging, board, comparing, bursts or "
-        "reads; all without",
+        help="stack, many, peers, large, evaluators, uploads, dataset, calls, judging, board, comparing, bursts, "
+        "metrics or reads; all without",
     )
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
     parser.add_argument("--mlflow", type=Path, help="virtual environment that has mlflow, for reads")
@@ -54,6 +54,7 @@ def main() -> int:
         "board": experiment_board,
         "comparing": comparing,
         "bursts": bursts,
+        "metrics": measures.metrics,
         "reads": lambda folder: reads.reads(folder, mlflow),
         **({"peers": lambda folder: measures.beside_peers(folder, environment)} if environment else {}),
     }

@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
+
 from benchmarks import bare, job, peers, processes, report, rows
 from benchmarks.endpoint import ANSWER, LATENCY_S, endpoint, first_call
 from benchmarks.report import Finding
-from tests.stack import Stack
+from tests.stack import Stack, successive_ports
 
 ITEMS, CONCURRENCY, ROUNDS = 5_000, 64, 5
 LIMIT_S = ITEMS / CONCURRENCY * LATENCY_S
 MANY_ITEMS, MANY_CONCURRENCY, MANY_ROUNDS = 12_000, 256, 3
 LARGE_ITEMS = 100_000
+METRICS_ROUNDS = 7
 _WARM_UP = 256
+_SCRAPE_S, _SCRAPED = 5.0, 4
 _SAMPLE_S = 0.1
 
 
@@ -66,6 +70,59 @@ def many(folder: Path) -> list[Finding]:
             3_000,
         ),
     ]
+
+
+def metrics(folder: Path) -> list[Finding]:
+    """256 calls at once, so that the processor is the limit, in two installations in turns: one shows metrics and is
+    scraped three times as often as usual. Which of them is first changes with each round."""
+    mirror, _ = _sentiment(folder, ITEMS)
+    first = successive_ports(_SCRAPED)
+    runs: dict[str, list[job.Run]] = {"without": [], "with": []}
+    with (
+        endpoint() as url,
+        job.stack(folder / "without", url, mirror, concurrency=MANY_CONCURRENCY) as plain,
+        job.stack(
+            folder / "with", url, mirror, concurrency=MANY_CONCURRENCY, TOUCHSTONE_METRICS_PORT=str(first)
+        ) as measured,
+        _scraping(first),
+    ):
+        stacks = {"without": plain, "with": measured}
+        for on in stacks.values():
+            _warm_up(on)
+        for number in range(METRICS_ROUNDS):
+            for kind in sorted(stacks, reverse=bool(number % 2)):
+                runs[kind].append(job.run(stacks[kind], ITEMS, rows.SUITE, tasks=[rows.TASK]))
+            took = ", ".join(f"{kind} {each[-1].wall_s:.2f} s" for kind, each in runs.items())
+            print(f"  round {number + 1}: {took}", flush=True)
+    for kind, each in runs.items():
+        print(f"  {kind}: {report.spread([run.wall_s for run in each], 's')}")
+        print(f"  {kind}: {report.cpu([run.cpu_us for run in each])}")
+    pairs = list(zip(runs["without"], runs["with"], strict=True))
+    share = statistics.median(plain.wall_s / shown.wall_s for plain, shown in pairs)
+    more = statistics.median(sum(shown.cpu_us.values()) / sum(plain.cpu_us.values()) for plain, shown in pairs)
+    return [
+        report.shown("CPU with metrics to without, median of the rounds", more, ""),
+        report.at_least("items/s with metrics to without, median of the rounds", share, "", 0.97),
+    ]
+
+
+@contextmanager
+def _scraping(first: int) -> Iterator[None]:
+    """Reads the metrics of all processes again and again."""
+    over = threading.Event()
+
+    def scrape() -> None:
+        while not over.wait(_SCRAPE_S):
+            for port in range(first, first + _SCRAPED):
+                httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=60).raise_for_status()
+
+    thread = threading.Thread(target=scrape, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def beside_peers(folder: Path, environment: Path) -> list[Finding]:

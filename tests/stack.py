@@ -17,7 +17,7 @@ import grpc
 import httpx
 import pytest
 
-from deploy.local.ports import free_port
+from deploy.local.ports import free_port, is_free
 from deploy.local.settings import ROOT
 from touchstone.v1 import (
     job_pb2,
@@ -388,6 +388,14 @@ def running(stack: Stack, request: pytest.FixtureRequest) -> Iterator[Stack]:
         if request.session.testsfailed > failed_before and reporter is not None:
             reporter.write_line(stack.tails())
         stack.stop()
+
+
+def successive_ports(count: int) -> int:
+    """The first of so many successive free ports."""
+    while True:
+        first = free_port()
+        if all(is_free(first + place) for place in range(1, count)):
+            return first
 
 
 def _ports(count: int) -> list[int]:

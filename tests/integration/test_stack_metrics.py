@@ -15,11 +15,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from deploy.local.ports import free_port, is_free
+from deploy.local.ports import free_port
 from services.telemetry.metrics import METRICS, SERVICES
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
-from tests.stack import Endpoint, Stack, running, until
+from tests.stack import Endpoint, Stack, running, successive_ports, until
 from tests.stub_thread import stub_thread
 from touchstone.v1 import scheduler_service_pb2
 
@@ -28,14 +28,6 @@ pytestmark = pytest.mark.stack
 PROCESSES = ("gateway", "scheduler", "results", "evaluator-1")
 HOSTILE = ('x"} 1', "a\nb", "evil", "{job_id}", "é" * 200, "../../etc", "%00")
 parsed: Any = text_string_to_metric_families
-
-
-def _ports() -> int:
-    """The first of enough successive free ports."""
-    while True:
-        first = free_port()
-        if all(is_free(first + place) for place in range(1, len(PROCESSES))):
-            return first
 
 
 class Scraped:
@@ -66,7 +58,7 @@ class Scraped:
 
 @pytest.fixture(scope="module")
 def scraped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
-    first = _ports()
+    first = successive_ports(len(PROCESSES))
     with stub_thread() as stubs:
         stub = stubs.start(OpenAIServer(Behaviour()))
         endpoint: Endpoint = {"name": "stub", "kind": "openai", "base_url": stub.url, "concurrency": 4}
