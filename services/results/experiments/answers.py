@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR, OUTCOME_
 
 Bools = npt.NDArray[np.bool_]
 _COLUMNS = ("correct", "value", "target")
+_STARTS_WITHIN = timedelta(seconds=60)
+"""The scheduler starts judges within a second or two, unless it restarts or the disk is slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +114,29 @@ def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[s
 
 
 def live_judges(connection: Connection, experiment: Stored) -> list[str]:
-    """Judges by the experiment's rubric that wait or run, or that start once no job of the experiment does."""
+    """Judges by the experiment's rubric that wait or run, or that are still to start: once no job of the experiment
+    waits or runs, and then within moments. Those that have not started by then could not, or were deleted."""
     jobs = [job.job_id for job in experiment.jobs]
     known = _judges(connection, jobs, rubrics.written(experiment.rubric))
     found = [one.judge for one in known if one.live]
-    if any(not is_finished(job) for job in experiment.jobs):
+    answering = any(not is_finished(job) for job in experiment.jobs)
+    if answering or _changed_lately(connection, jobs):
         begun = {(one.judged, one.judge, one.attempt) for one in known}
-        asked = ((job, f"{judge.endpoint}/{judge.model}") for job in experiment.jobs for judge in job.spec.judges)
+        judged = [job for job in experiment.jobs if answering or job.state == job_pb2.Job.STATE_COMPLETED]
+        asked = ((job, f"{judge.endpoint}/{judge.model}") for job in judged for judge in job.spec.judges)
         found += [judge for job, judge in asked if (job.job_id, judge, job.attempt) not in begun]
     return sorted(set(found))
+
+
+def _changed_lately(connection: Connection, jobs: Sequence[str]) -> bool:
+    """Whether one of the jobs has ended, or was given a judge, so lately that its judges may not have started yet."""
+    since = datetime.now(UTC).replace(tzinfo=None) - _STARTS_WITHIN
+    found = connection.execute(
+        "SELECT 1 FROM events JOIN jobs USING (event_id) WHERE jobs.job_id IN (SELECT unnest($jobs::VARCHAR[])) "
+        "AND events.occurred_at > $since LIMIT 1",
+        {"jobs": list(jobs), "since": since},
+    ).fetchall()
+    return bool(found)
 
 
 def rated(connection: Connection, experiment: Stored) -> Said:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -140,6 +141,33 @@ def test_judges_that_are_still_to_come_are_named(connection: Connection) -> None
     writes.store_events(connection, [event("j-live", job)])
     assert [*board(connection).live_judges] == ["local/first"]
     assert board(connection).source == pb.GetExperimentRequest.SOURCE_UNSPECIFIED
+
+
+def test_a_named_judge_without_a_job_is_to_come_only_for_a_moment(connection: Connection) -> None:
+    made = Made(connection)
+    judges = [job_pb2.Judge(endpoint="local", model="first")]
+    job = made.started("a", made.dataset.dataset_id, 0, experiment_name=made.name, judges=judges)
+    failed = made.started("b", made.dataset.dataset_id, 0, experiment_name=made.name, judges=judges)
+    job.state, failed.state = job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_FAILED
+
+    def told(number: int, job: job_pb2.Job, ago_s: float) -> list[str]:
+        said = event(f"later-{number}", job)
+        said.occurred_at.FromDatetime(datetime.now(UTC) - timedelta(seconds=ago_s))
+        writes.store_events(connection, [said])
+        return [*board(connection).live_judges]
+
+    assert told(0, failed, 0) == ["local/first"], "a waits or runs"
+    assert told(1, job, 0.5) == ["local/first"]
+    # Its job is there, has ended, and was given by the newest attempt.
+    dataset = made._dataset("ds_j", judging=job_pb2.Judging(job_id="a", rubric=written(made), attempt=1))
+    begun = made.started("j", dataset.dataset_id, 1, model="first")
+    begun.state = job_pb2.Job.STATE_COMPLETED
+    writes.store_events(connection, [event("j-done", begun)])
+    assert [*board(connection).live_judges] == [], "a failed job has no judge"
+    job.spec.judges.add(endpoint="local", model="second")
+    assert told(2, job, 0) == ["local/second"], "a judge that was added later"
+    connection.execute("UPDATE events SET occurred_at = occurred_at - INTERVAL 2 MINUTE")
+    assert [*board(connection).live_judges] == [], "it could not start, or was deleted"
 
 
 def written(made: Made) -> str:
