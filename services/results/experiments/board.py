@@ -210,7 +210,8 @@ class _Board:
                 for mean, prompt in zip(self._of_job(place), self.experiment.prompts, strict=True)
                 if mean is not None
             ]
-            if known:
+            values = [value for value, _ in known]
+            if known and not (len(known) > 1 and np.isclose(min(values), max(values), rtol=0, atol=1e-9)):
                 one.best, one.best_prompt = max(known, key=lambda each: each[0])
                 one.worst, one.worst_prompt = min(known, key=lambda each: each[0])
             made.append(one)

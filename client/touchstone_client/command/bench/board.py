@@ -163,9 +163,9 @@ def _models(board: Board) -> Table:
             *(mean := _ends(model, "mean"))[:1],
             mean[1:],
             *mean[1:],
-            model.best_prompt,
+            model.best_prompt or None,
             model.best if model.best_prompt else None,
-            model.worst_prompt,
+            model.worst_prompt or None,
             model.worst if model.worst_prompt else None,
             model.endpoint,
         )

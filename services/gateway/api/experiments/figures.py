@@ -106,7 +106,9 @@ _MODEL: dict[str, Schema] = {
     "provider": members.PROVIDER,
     "model": members.MODEL,
     "mean": about(null(FIGURE), "The mean of its prompts' composites. null unless all have scores."),
-    "best_prompt": about(null(STRING), "The prompt with its highest composite. null without scores."),
+    "best_prompt": about(
+        null(STRING), "The prompt with its highest composite. null without scores, and if all are equal."
+    ),
     "best": about(null(NUMBER), "That composite."),
     "worst_prompt": about(null(STRING), "The prompt with its lowest composite. null without scores."),
     "worst": about(null(NUMBER), "That composite."),

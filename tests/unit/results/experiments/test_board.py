@@ -88,6 +88,14 @@ def test_models_have_means_over_prompts_and_rankings_that_hold_for_some(judged: 
     assert (found.prompts_with_same_first, found.prompts_compared) == (1, 2)
 
 
+def test_a_model_with_equal_prompts_has_no_best_one(judged: Made) -> None:
+    judged.job("c", minute=5)
+    judged.judge("j", "c", dict.fromkeys(range(4), all_of(4)), minute=6)
+    model = board(judged.connection).models[2]
+    assert model.mean.value == 0.75
+    assert (model.best_prompt, model.worst_prompt, model.best, model.worst) == ("", "", 0.0, 0.0)
+
+
 def test_a_model_without_scores_for_a_prompt_has_no_mean_and_stands_last(judged: Made) -> None:
     judged.job("c", minute=5)
     judged.judge("j", "c", {0: all_of(1)}, minute=6)
