@@ -39,8 +39,12 @@ def test_two_runs_with_the_same_conf_are_one_experiment(world: World) -> None:
     assert len(document["cells"]) == CELLS
     assert document["rubric"] == json.loads(rubrics.written(reading.shipped_rubric()))
     board = tasks["compare"]["result"]
-    assert {(row["model"], row["prompt"]) for row in board["rows"]} == {(m, p) for m in MODELS for p in ("v1", "own")}
-    assert all(row["answered"] == 3 for row in board["rows"])
+    rows = board["leaderboard"]
+    assert {(row["model"], row["prompt"]) for row in rows} == {(m, p) for m in MODELS for p in ("v1", "own")}
+    assert all(row["answered"] == 3 for row in rows)
+    with world.stack.client() as client:
+        told = client.get(f"{world.stack.url}/api/bench/leaderboard/{NAME}").json()
+    assert (board.keys(), rows) == (told.keys(), told["leaderboard"])
     assert "No scores yet." in said
 
 
@@ -60,7 +64,7 @@ def test_judges_are_awaited_and_the_address_may_come_from_a_connection(world: Wo
     assert said.count("running trigger in line") == 2
     board = made["tasks"]["compare"]["result"]
     assert board["source"] == "judge"
-    assert [row["scored"] for row in board["rows"]] == [3] * 4
+    assert [row["scored"] for row in board["leaderboard"]] == [3] * 4
     assert f"Scores are those of the judge ollama/{JUDGE}." in said
     assert Path(made["tasks"]["export_for_judge"]["result"]) == folder / "judged.json"
 

@@ -20,6 +20,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from google.protobuf import json_format
 
+from services.experiments import documents
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone_client import (
     AsyncClient,
@@ -33,7 +34,6 @@ from touchstone_client import (
 )
 from touchstone_client.command.bench.board import report_of
 from touchstone_client.command.bench.people import to_rate
-from touchstone_client.command.printing.documents import document
 from touchstone_client.command.printing.output import plain
 from touchstone_client.command.reports.watching_several import failures
 
@@ -279,7 +279,4 @@ class Compare(BaseOperator):  # type: ignore[misc]
         with _touchstone() as client:
             board = client.experiment(experiment)
         self.log.info("%s\n%s", experiment, plain(report_of(board)))
-        # What does not rank would only fill Airflow's database.
-        for name in ("jobs", "definition"):
-            board.experiment.ClearField(name)
-        return document(board)
+        return documents.leaderboard(board)
