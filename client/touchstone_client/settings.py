@@ -24,8 +24,9 @@ class Settings:
     tls_ca: str = ""
     tls_client_cert: str = ""
     tls_client_key: str = ""
-    timeout_s: float = 10.0
-    """Deadline of a plain call. Comparisons and exports have longer ones."""
+    timeout_s: float = 15.0
+    """Deadline of a plain call. It outlasts the lease of a scheduler that was killed. Comparisons and exports have
+    longer ones."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Settings:

@@ -26,6 +26,7 @@ def settings(cluster: NatsCluster, urls: list[str] | None = None, replicas: int 
     return bus.Settings(",".join(urls or cluster.urls), ",".join(cluster.monitor_urls), BYTES, replicas)
 
 
+@pytest.mark.stack
 async def test_services_that_start_with_the_cluster_create_its_streams_together(cluster: NatsCluster) -> None:
     cluster.begin()
     async with asyncio.timeout(90):
@@ -56,6 +57,7 @@ async def test_a_client_that_knows_one_node_stays_connected_when_that_is_gone(cl
         await connection.close()
 
 
+@pytest.mark.stack
 async def test_with_one_node_gone_for_good_a_service_starts_and_reads_what_was_written(
     cluster: NatsCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -77,6 +79,7 @@ async def test_with_one_node_gone_for_good_a_service_starts_and_reads_what_was_w
             assert listed[f"key{number % 5}"] == str(number).encode()
 
 
+@pytest.mark.stack
 async def test_more_copies_asked_for_later_are_made_one_stream_after_another(cluster: NatsCluster) -> None:
     cluster.start()
     connection = await bus.open_bus(settings(cluster, replicas=1), "one copy")
@@ -108,6 +111,7 @@ async def test_more_copies_asked_for_later_are_made_one_stream_after_another(clu
         await connection.close()
 
 
+@pytest.mark.stack
 async def test_a_cluster_without_a_majority_ends_a_start_with_a_sentence(cluster: NatsCluster) -> None:
     cluster.nodes[0].begin()
     connection = await bus.connect(cluster.urls[0], "alone")
