@@ -180,6 +180,8 @@ class Backend:
         """One call of the results service with streamed requests, at its pace. Raises like `ask`, and the errors of
         `requests`."""
         metadata = rpc.metadata(self._service_token, caller)
+        if isinstance(channel := self._lines["results"].channel, rpc.Balanced):
+            await channel.find()
         call = method(timeout=timeout_s, metadata=metadata, wait_for_ready=False)
         try:
             return await rpc.send(call, requests)

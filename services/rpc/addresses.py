@@ -8,14 +8,14 @@ from typing import Any
 
 import grpc
 
-from services.words.addresses import Search
+from services.words.addresses import LOOK, LOOK_S, Search, silent
 
 
 class Balanced(grpc.aio.Channel):
     """Channels to the addresses of one service as one channel.
 
     Calls find their way as `Search` says; `once` are the methods, by service, that must not be repeated. Requests that
-    are streams go to one address and are left to the caller.
+    are streams go to one address, which `find` looks for, and are left to the caller.
     """
 
     def __init__(self, parts: Sequence[grpc.aio.Channel], once: Mapping[str, Sequence[str]]) -> None:
@@ -46,6 +46,17 @@ class Balanced(grpc.aio.Channel):
 
     def _search(self, method: str, timeout_s: float | None) -> Search[grpc.aio.Channel]:
         return Search(self._order, timeout_s, once=method in self._once)
+
+    async def find(self) -> None:
+        """Puts an address that answers first, for a call whose requests are a stream: it cannot be sent again."""
+        for part in list(self._order):
+            try:
+                await part.unary_unary(LOOK, bytes, bytes)(b"", timeout=LOOK_S)
+            except grpc.aio.AioRpcError as error:
+                if silent(error):
+                    continue
+            self._order[:] = [part, *(one for one in self._order if one is not part)]
+            return
 
     def stream_unary(self, *args: Any, **options: Any) -> Any:
         made = {part: part.stream_unary(*args, **options) for part in self.parts}

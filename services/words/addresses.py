@@ -12,6 +12,11 @@ NOT_LEADING = "not_leading"
 """The reason in the ErrorInfo of a scheduler that does not lead: it has done nothing."""
 DNS = "dns:///"
 """Before an address whose name may be that of several servers."""
+LOOK = "/grpc.health.v1.Health/Check"
+"""What the servers of a list are asked, with an empty request, before a call whose requests are a stream: it cannot be
+sent again. Any answer will do."""
+LOOK_S = 3.0
+"""Most seconds for that answer."""
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0
 _STREAM_S = 15.0
@@ -33,6 +38,11 @@ def leader_of(address: str, service: str) -> dict[str, Any]:
     if not address.startswith("dns:"):
         return {}
     return {"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": service}}
+
+
+def silent(error: Any) -> bool:
+    """Whether gRPC's error may be that of a server that is away."""
+    return error.code().name in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
 
 
 class Search(Generic[C]):
@@ -60,8 +70,7 @@ class Search(Generic[C]):
     def pause_s(self, channel: C, error: Any) -> float | None:
         """Seconds to wait before the call is sent to `current`; None if it must not be sent again. `error` is gRPC's,
         of a call over `channel`."""
-        silent = error.code().name in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
-        if silent and len(self._order) > 1 and self._order[0] is channel:
+        if silent(error) and len(self._order) > 1 and self._order[0] is channel:
             # In one step: other threads read it.
             self._order[:] = [*self._order[1:], channel]
         if len(self._order) == 1 or not self._may_go_on(error):

@@ -106,11 +106,23 @@ class Calls:
                 answers.cancel()
             await asyncio.sleep(pause_s)
 
+    async def _living(self, listed: list[grpc.aio.Channel]) -> grpc.aio.Channel:
+        """One whose server answers, for a call that cannot be sent again; the first if none does or it is alone."""
+        for channel in [*listed] if len(listed) > 1 else ():
+            try:
+                await channel.unary_unary(addresses.LOOK, bytes, bytes)(b"", timeout=addresses.LOOK_S)
+            except grpc.aio.AioRpcError as error:
+                if addresses.silent(error):
+                    continue
+            return channel
+        return listed[0]
+
     async def _send(self, requests: Iterable[Message], kind: type[Message], response: type[R], timeout_s: float) -> R:
         """A call whose requests, all of one kind, are created in a thread while they are sent. Raises the errors of
         creating them."""
         method = channels.method_of(kind())
-        send = self._channels[method.service][0].stream_unary(
+        channel = await self._living(self._channels[method.service])
+        send = channel.stream_unary(
             method.path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
         )
         made = _Requests(requests)

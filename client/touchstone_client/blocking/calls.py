@@ -104,11 +104,23 @@ class Calls:
                 answers.cancel()
             time.sleep(pause_s)
 
+    def _living(self, listed: list[grpc.Channel]) -> grpc.Channel:
+        """One whose server answers, for a call that cannot be sent again; the first if none does or it is alone."""
+        for channel in [*listed] if len(listed) > 1 else ():
+            try:
+                channel.unary_unary(addresses.LOOK, bytes, bytes)(b"", timeout=addresses.LOOK_S)
+            except grpc.RpcError as error:
+                if addresses.silent(error):
+                    continue
+            return channel
+        return listed[0]
+
     def _send(self, requests: Iterable[Message], kind: type[Message], response: type[R], timeout_s: float) -> R:
         """A call whose requests, all of one kind, are created while they are sent. Raises the errors of creating
         them."""
         method = channels.method_of(kind())
-        send = self._channels[method.service][0].stream_unary(
+        channel = self._living(self._channels[method.service])
+        send = channel.stream_unary(
             method.path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
         )
         made = _Requests(requests)

@@ -94,3 +94,15 @@ async def test_clients_that_still_write_when_the_refusal_comes_learn_why() -> No
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await stub.UploadDataset(slowly(number % 100 * 2e-5), timeout=20)
             assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT, refused.value.details()
+
+
+async def test_a_stream_of_requests_goes_to_an_address_that_answers() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    services = [(register, refusing, NAME)]
+    async with (
+        rpc.serve(address, rpc.Authenticator(None, ""), services, grace_s=0),
+        rpc.channel(f"127.0.0.1:{free_port()},{address}") as channel,
+    ):
+        assert isinstance(channel, rpc.Balanced)
+        await channel.find()
+        await rpc.send(dataset_service_pb2_grpc.DatasetServiceStub(channel).UploadDataset(timeout=20), pieces(2, []))

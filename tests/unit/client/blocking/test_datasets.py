@@ -7,10 +7,12 @@ from collections.abc import Callable
 import grpc
 import pytest
 
+from deploy.local.ports import free_port
 from services import errors
 from tests.unit.client.fakes import DATASET, Fakes, dataset
+from tests.unit.client.uploads import STORED, sent
 from touchstone.v1 import dataset_pb2, dataset_service_pb2
-from touchstone_client import Client, InvalidError, UnreachableError
+from touchstone_client import Client, InvalidError, Settings, UnreachableError
 
 
 def test_bad_lines_are_told_with_their_numbers(fakes: Fakes) -> None:
@@ -43,6 +45,14 @@ def test_what_makes_or_removes_a_dataset_is_not_repeated(fakes: Fakes, method: s
     with Client() as client, pytest.raises(UnreachableError):
         calls[method](client)
     assert len(fakes.heard) == 1
+
+
+def test_an_upload_goes_to_an_address_that_answers(fakes: Fakes) -> None:
+    fakes.answers["UploadDataset"] = STORED
+    listed = f"127.0.0.1:{free_port()},{fakes.address}"
+    with Client(Settings(scheduler=fakes.address, results=listed)) as client:
+        assert client.upload_dataset(b"x") == dataset()
+    assert sent(fakes)[1] == b"x"
 
 
 def test_a_hub_dataset_says_what_it_is_made_of(fakes: Fakes) -> None:
