@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-hosts test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -35,10 +35,13 @@ demo: setup ## The same, but stop after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not stack and not model and not parity and not mlflow and not airflow and not chaos and not calibration"
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not stack and not model and not parity and not mlflow and not airflow and not chaos and not hosts and not calibration"
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse through the whole stack
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
+
+test-hosts: setup-dev ## Break several hosts under load: NATS x3 and all services in network namespaces (root)
+	@$(BIN)/python -m pytest -m hosts -rs -s
 
 test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
 	@$(BIN)/python -m pytest -m model -rs --part $(PART)

@@ -11,11 +11,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.local.ports import free_port
 
 START_TIMEOUT_S = 60.0
+LOOPBACK: tuple[str, Sequence[str]] = ("127.0.0.1", ())
 
 
 def binary() -> str:
@@ -30,21 +32,22 @@ def binary() -> str:
 class NatsServer:
     """One server with its own store. It survives `kill` and `restart` with the same ports and the same store."""
 
-    def __init__(self, further: str = "") -> None:
-        """`further` are lines of its configuration."""
+    def __init__(self, further: str = "", host: str = "127.0.0.1", inside: Sequence[str] = ()) -> None:
+        """`further` are lines of its configuration. `inside` stands before its command, to run it on another host."""
+        self.host = host
         self.port = 0
         self.monitor_port = 0
         self.store_dir = Path()
-        self._further = further
+        self._further, self._inside = further, inside
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
+        return f"nats://{self.host}:{self.port}"
 
     @property
     def monitor_url(self) -> str:
-        return f"http://127.0.0.1:{self.monitor_port}"
+        return f"http://{self.host}:{self.monitor_port}"
 
     @property
     def pid(self) -> int:
@@ -100,14 +103,14 @@ class NatsServer:
         config = self.store_dir / "nats.conf"
         config.write_text(
             configuration
-            or f'listen: "127.0.0.1:{self.port}"\n'
-            f'http: "127.0.0.1:{self.monitor_port}"\n'
+            or f'listen: "{self.host}:{self.port}"\n'
+            f'http: "{self.host}:{self.monitor_port}"\n'
             f'jetstream {{ store_dir: "{self.store_dir}", sync_interval: always }}\n'
             f"{self._further}"
         )
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
-                [binary(), "-c", str(config)], stdout=output, stderr=output, start_new_session=True
+                [*self._inside, binary(), "-c", str(config)], stdout=output, stderr=output, start_new_session=True
             )
 
     def _launch(self) -> None:
@@ -137,25 +140,27 @@ class NatsServer:
 
 
 class NatsCluster:
-    """Nodes of one cluster, which ask clients for a token."""
+    """Nodes of one cluster, which ask clients for a token. `places` has the address of each, and what runs it there."""
 
-    def __init__(self, folder: Path, nodes: int = 3, token: str = "secret") -> None:
-        self.token = token
-        routes = [free_port() for _ in range(nodes)]
-        among = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
+    def __init__(self, folder: Path, places: Sequence[tuple[str, Sequence[str]]] = (LOOPBACK,) * 3) -> None:
+        self.token = "secret"
+        routes = [f"{host}:{free_port()}" for host, _ in places]
+        among = ", ".join(f'"nats://{route}"' for route in routes)
         self.nodes = []
-        for number, route in enumerate(routes, 1):
+        for number, (route, (host, inside)) in enumerate(zip(routes, places, strict=True), 1):
             node = NatsServer(
                 f"server_name: n{number}\n"
-                f'authorization {{ token: "{token}" }}\n'
-                f'cluster {{ name: touchstone, listen: "127.0.0.1:{route}", routes: [{among}] }}\n'
+                f'authorization {{ token: "{self.token}" }}\n'
+                f'cluster {{ name: touchstone, listen: "{route}", routes: [{among}] }}\n',
+                host,
+                inside,
             )
             node.place(folder / f"n{number}")
             self.nodes.append(node)
 
     @property
     def urls(self) -> list[str]:
-        return [f"nats://{self.token}@127.0.0.1:{node.port}" for node in self.nodes]
+        return [f"nats://{self.token}@{node.host}:{node.port}" for node in self.nodes]
 
     @property
     def monitor_urls(self) -> list[str]:

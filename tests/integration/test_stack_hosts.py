@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from deploy.local import health
-from tests.hosts import SERVICE_TOKEN, SERVICES, hosts
+from tests.hosts.processes import SERVICE_TOKEN, SERVICES, hosts
 from tests.nats_server import NatsCluster
 from touchstone.v1 import job_pb2
 from touchstone_client import AsyncClient, ClientError, UnreachableError, suite_spec
@@ -53,7 +53,7 @@ async def test_with_one_node_of_nats_gone_jobs_run_and_every_service_starts_anew
         await made.until_ready(*SERVICES, "evaluator-2")
         await completed(client, await job(client))
         async with httpx.AsyncClient(trust_env=False) as http:
-            assert (await http.get(f"{made.page_url}/readyz")).json()["nats"] == "serving"
+            assert (await http.get(f"{made.page_url()}/readyz")).json()["nats"] == "serving"
 
 
 async def test_services_without_nats_say_so_and_come_back_by_themselves(cluster: NatsCluster, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_calls_follow_the_lead(cluster: NatsCluster, tmp_path: Path, how: 
         bearer = {"Authorization": f"Bearer {token}"}
         async with (
             AsyncClient(made.client(token)) as client,
-            httpx.AsyncClient(base_url=made.page_url, headers=bearer, trust_env=False, timeout=60) as http,
+            httpx.AsyncClient(base_url=made.page_url(), headers=bearer, trust_env=False, timeout=60) as http,
         ):
             asking = [asyncio.create_task(ask("client", client)), asyncio.create_task(ask("gateway", http))]
             first = await made.leader()
@@ -125,5 +125,5 @@ async def test_calls_follow_the_lead(cluster: NatsCluster, tmp_path: Path, how: 
             f"{how.name}: another led after {led - killed:.1f} s, longest call {longest}, failed of {calls}: {failed}"
         )
         assert led - killed < MOST_CHANGE_S
-        assert all(killed <= began < led for times in failed.values() for began in times)
+        assert failed == {"client": [], "gateway": []}
         assert all(most < MOST_CHANGE_S for most in longest.values())

@@ -92,11 +92,11 @@ class StubServer:
         self.raw: list[bytes] | None = None
         """Where a list, the bytes of every JSON body go there as they came."""
         self._runner: web.AppRunner | None = None
-        self.port = 0
+        self.host, self.port = "127.0.0.1", 0
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     def routes(self) -> list[web.RouteDef]:
         raise NotImplementedError
@@ -133,14 +133,14 @@ class StubServer:
         """The pieces of a streamed answer as they stand on the wire, or None when the whole is asked for."""
         return None
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self, port: int = 0, host: str = "127.0.0.1") -> None:
         app = web.Application(client_max_size=64 * 1024 * 1024, middlewares=[self._keep_raw])
         app.add_routes(self.routes())
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port)
+        site = web.TCPSite(self._runner, host, port)
         await site.start()
-        self.port = self._runner.addresses[0][1]
+        self.host, self.port = self._runner.addresses[0][:2]
 
     @web.middleware
     async def _keep_raw(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -232,6 +232,7 @@ class StubServer:
 
 def arguments(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--host", default="127.0.0.1", help="the address at which it listens")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one, which is printed")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--models", default="stub", help="comma-separated model ids")
@@ -260,7 +261,7 @@ def run(server: StubServer, options: argparse.Namespace) -> None:
     async def serve() -> None:
         if options.log:
             server.log = options.log.open("a")
-        await server.start(options.port)
+        await server.start(options.port, options.host)
         print(server.url, flush=True)
         await asyncio.Event().wait()
 

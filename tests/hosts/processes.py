@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from deploy.local import health
 from deploy.local.ports import free_port
@@ -19,32 +20,45 @@ from touchstone_client import Settings
 
 START_S = 120.0
 SERVICE_TOKEN = "service-secret"
-SERVICES = ("results", "scheduler-1", "scheduler-2", "evaluator-1", "gateway")
+SCHEDULERS = ("scheduler-1", "scheduler-2")
+SERVICES = ("results", *SCHEDULERS, "evaluator-1", "gateway")
+"""The last one is a gateway."""
 
 
 class Hosts:
-    """Processes by name: the service's, and a number where there are several. Evaluators listen on every address."""
+    """Processes by name: the service's, and a number where there are several. Evaluators listen on every address.
 
-    def __init__(self, folder: Path, cluster: NatsCluster) -> None:
-        self.folder, self.cluster = folder, cluster
+    Here they are all on loopback; a subclass may place them elsewhere. `settings` are further variables of all.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        cluster: NatsCluster,
+        names: Sequence[str] = SERVICES,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.folder, self.cluster, self.names, self.settings = folder, cluster, names, settings
         self._ports: dict[str, int] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         folder.mkdir(exist_ok=True)
 
-    @property
-    def schedulers(self) -> list[str]:
-        return [f"127.0.0.1:{self._port('scheduler-1')}", f"localhost:{self._port('scheduler-2')}"]
+    def host(self, name: str) -> str:
+        """The host of a process, by number or by name."""
+        return "localhost" if name == "scheduler-2" else "127.0.0.1"
 
-    @property
-    def results(self) -> str:
-        return f"127.0.0.1:{self._port('results')}"
+    def inside(self, name: str) -> Sequence[str]:
+        """What stands before the command of a process, to run it on its host."""
+        return ()
 
-    @property
-    def page_url(self) -> str:
-        return f"http://127.0.0.1:{self._port('gateway')}"
+    def address(self, name: str) -> str:
+        return f"{self.host(name)}:{self._port(name)}"
 
-    def client(self, token: str, timeout_s: float = 10.0) -> Settings:
-        return Settings(",".join(self.schedulers), self.results, token, timeout_s=timeout_s)
+    def page_url(self, gateway: str = "gateway") -> str:
+        return f"http://{self.address(gateway)}"
+
+    def client(self, token: str) -> Settings:
+        return Settings(",".join(map(self.address, SCHEDULERS)), self.address("results"), token)
 
     def _port(self, name: str) -> int:
         return self._ports.setdefault(name, free_port())
@@ -59,22 +73,25 @@ class Hosts:
             "TOUCHSTONE_NATS_URL": ",".join(self.cluster.urls),
             "TOUCHSTONE_NATS_MONITOR_URL": ",".join(self.cluster.monitor_urls),
             "TOUCHSTONE_NATS_REPLICAS": "3",
-            "TOUCHSTONE_SCHEDULER": ",".join(self.schedulers),
-            "TOUCHSTONE_RESULTS": self.results,
-            "TOUCHSTONE_HTTP_PORT": str(self._port("gateway")),
-            f"TOUCHSTONE_{kind.upper()}_LISTEN": f"{self._listens(kind)}:{self._port(name)}",
+            "TOUCHSTONE_SCHEDULER": ",".join(map(self.address, SCHEDULERS)),
+            "TOUCHSTONE_RESULTS": self.address("results"),
+            **self._listens(kind, name),
             f"TOUCHSTONE_{kind.upper()}_NAME": name,
             "TOUCHSTONE_STATE_DIR": str(state),
             "TOUCHSTONE_REQUESTS_PER_MINUTE": "1000000",
+            **self.settings,
         }
         return {key: value for key, value in os.environ.items() if not key.startswith("TOUCHSTONE_")} | mine
 
-    def _listens(self, kind: str) -> str:
-        return "0.0.0.0" if kind == "evaluator" else "127.0.0.1"
+    def _listens(self, kind: str, name: str) -> dict[str, str]:
+        if kind == "gateway":
+            return {"TOUCHSTONE_HTTP_HOST": self.host(name), "TOUCHSTONE_HTTP_PORT": str(self._port(name))}
+        address = f"0.0.0.0:{self._port(name)}" if kind == "evaluator" else self.address(name)
+        return {f"TOUCHSTONE_{kind.upper()}_LISTEN": address}
 
     def start(self, *names: str) -> None:
         for name in names:
-            command = (sys.executable, "-m", f"services.{name.partition('-')[0]}")
+            command = (*self.inside(name), sys.executable, "-m", f"services.{name.partition('-')[0]}")
             with (self.folder / f"{name}.log").open("ab") as log:
                 self._processes[name] = subprocess.Popen(
                     command, env=self.environ(name), stdout=log, stderr=log, start_new_session=True
@@ -93,7 +110,7 @@ class Hosts:
         """A new admin's."""
         command = (sys.executable, "-m", "services.gateway", "token", "create", "--user", "ann", "--role", "admin")
         done = subprocess.run(
-            command, env=self.environ("gateway"), capture_output=True, text=True, timeout=60, check=True
+            command, env=self.environ(self.names[-1]), capture_output=True, text=True, timeout=60, check=True
         )
         return done.stdout.splitlines()[0]
 
@@ -105,9 +122,9 @@ class Hosts:
 
     async def ready(self, name: str, service: str = "") -> bool:
         """Whether the process says so, or one of its services."""
-        if name == "gateway":
-            return await health.http(f"{self.page_url}/readyz")()
-        return await health.grpc_health(f"127.0.0.1:{self._port(name)}", service=service)()
+        if name.startswith("gateway"):
+            return await health.http(f"{self.page_url(name)}/readyz")()
+        return await health.grpc_health(self.address(name), service=service)()
 
     async def until_ready(self, *names: str, ready: bool = True, timeout_s: float = START_S) -> float:
         """Waits until all say so, or that they are not; returns the seconds that took."""
@@ -122,7 +139,7 @@ class Hosts:
     async def leader(self) -> str:
         """The scheduler that leads."""
         while True:
-            for name in ("scheduler-1", "scheduler-2"):
+            for name in SCHEDULERS:
                 if name in self._processes and await self.ready(name, health.SCHEDULER):
                     return name
             await asyncio.sleep(0.1)
@@ -134,8 +151,8 @@ async def hosts(folder: Path, cluster: NatsCluster) -> AsyncIterator[Hosts]:
     made = Hosts(folder, cluster)
     try:
         cluster.begin()
-        made.start(*SERVICES)
-        await made.until_ready(*SERVICES)
+        made.start(*made.names)
+        await made.until_ready(*made.names)
         yield made
     finally:
         made.close()
