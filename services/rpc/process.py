@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from services import errors
+from services.telemetry import logs
 
 WINDOW_S = 10.0
 MOST_LINES = 50
@@ -67,9 +68,10 @@ class ThrottledHandler(logging.StreamHandler[TextIO]):
             if window.left_out:
                 last = window.last
                 words = f"{window.left_out:,} more lines like this within {WINDOW_S:g} s; the last: {last.getMessage()}"
-                super().emit(
-                    logging.LogRecord(last.name, last.levelno, last.pathname, last.lineno, words, None, last.exc_info)
-                )
+                place = last.name, last.levelno, last.pathname, last.lineno
+                told = logging.LogRecord(*place, words, None, last.exc_info)
+                told.__dict__["job_id"] = getattr(last, "job_id", "")
+                super().emit(told)
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
@@ -80,14 +82,6 @@ def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """
     # Files of a service are readable only for its own account.
     os.umask(0o077)
-    logging.basicConfig(
-        handlers=[ThrottledHandler(sys.stderr)],
-        level=logging.INFO,
-        format="%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S",
-    )
-    logging.Formatter.converter = time.gmtime
-    logging.getLogger("httpx").setLevel(logging.WARNING)
 
     async def supervised() -> None:
         stop = asyncio.Event()
@@ -96,6 +90,10 @@ def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
         await main(stop)
 
     try:
+        handler = ThrottledHandler(sys.stderr)
+        handler.setFormatter(logs.formatter())
+        logging.basicConfig(handlers=[handler], level=logging.INFO)
+        logging.getLogger("httpx").setLevel(logging.WARNING)
         asyncio.run(supervised())
     except errors.InvalidRequestError as error:
         print(f"touchstone: {error.message}", file=sys.stderr)

@@ -1,1 +1,1 @@
-"""What services show operators about themselves: metrics, which Prometheus reads."""
+"""What services show operators about themselves: metrics, which Prometheus reads, and logs."""

@@ -20,7 +20,7 @@ from services.evaluator.settings import Settings as Evaluator
 from services.gateway.settings import Settings as Gateway
 from services.results.settings import Settings as Results
 from services.scheduler.settings import Settings as Scheduler
-from services.telemetry import serving
+from services.telemetry import logs, serving
 
 ROOT = Path(__file__).parents[2]
 READERS = (
@@ -46,6 +46,7 @@ FROM_ENVIRONMENT: dict[str, Callable[[], object]] = {
     "tls": rpc.Tls.from_env,
     "nats": bus.Settings.from_env,
     "metrics": serving.Settings.from_env,
+    "logs": logs.formatter,
     "room": lambda: bus.Room.from_env(None, ""),
 }
 SHARED: tuple[Callable[[], object], ...] = (
@@ -53,6 +54,7 @@ SHARED: tuple[Callable[[], object], ...] = (
     rpc.Tls.from_env,
     bus.Settings.from_env,
     serving.Settings.from_env,
+    logs.formatter,
 )
 SECTIONS: dict[str, tuple[Callable[[], object], ...]] = {
     "Launcher": (Launcher.from_env,),
