@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -32,6 +32,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _INSTRUCTIONS, _TEXT, _CHOICE = 8 * 1024, 4 * 1024, 80
 _SCALE, _WEIGHT = 100, 1000.0
 _USUAL_SCALE = (1, 5)
+_NAMED = 1_500
+"""Characters of the mistakes that are named: an error travels in a header."""
 _LISTED = 20
 """The most scores that a schema lists. Not every provider takes the bounds of a number."""
 
@@ -56,7 +58,8 @@ _RUBRIC = {
 
 
 def parse(text: str) -> Rubric:
-    """A rubric from its JSON. Raises ValueError, with a clause that continues after "The rubric"."""
+    """A rubric from its JSON. Raises ValueError, with a clause for each mistake that continues after "The rubric", or
+    after "It" from the second one on."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise ValueError(f"has more than {MOST_BYTES:,} bytes; shorten its texts")
     value = json_values.parsed(text)
@@ -68,7 +71,9 @@ def parse(text: str) -> Rubric:
 def of_value(value: Mapping[str, Any]) -> Rubric:
     """A rubric from an object with the names of `touchstone.v1.Rubric`. Raises ValueError, as `parse`."""
     rubric = Rubric()
-    fields = _formed(value, _RUBRIC, "")
+    wrong: list[str] = []
+    fields = _formed(value, _RUBRIC, "", wrong)
+    _require(wrong)
     try:
         json_format.ParseDict(fields, rubric)
     except (json_format.ParseError, TypeError, ValueError, RecursionError) as error:
@@ -76,27 +81,39 @@ def of_value(value: Mapping[str, Any]) -> Rubric:
     for criterion in rubric.criteria:
         if not (criterion.choices or criterion.lowest or criterion.highest):
             criterion.lowest, criterion.highest = _USUAL_SCALE
-    _check(rubric)
+    _require([*_mistakes(rubric)])
     return rubric
 
 
-def _formed(value: Any, form: Any, path: str) -> Any:
+def _require(wrong: Sequence[str]) -> None:
+    """Raises ValueError, as `parse`, if something is wrong."""
+    if wrong:
+        named = [one for place, one in enumerate(wrong) if not place or len("".join(wrong[: place + 1])) <= _NAMED]
+        left = len(wrong) - len(named)
+        raise ValueError(
+            ". It ".join([*named, *([f"has {refusals.counted(left, 'further mistake')}"] if left else [])])
+        )
+
+
+def _formed(value: Any, form: Any, path: str, wrong: list[str]) -> Any:
     """The value in this form: an object with some of these names, a list of such values, a text, or a number. Scores
-    of examples may be numbers, too. Raises ValueError, as `parse`, with the place of what has another form."""
+    of examples may be numbers, too. What has another form is left out, and `wrong` gets a clause with its place."""
     if isinstance(form, list):
         if not isinstance(value, list):
-            raise ValueError(f"has {_shown(value)} as {path}, which must be a list")
-        return [_formed(each, form[0], f"{path}[{place}]") for place, each in enumerate(value)]
+            wrong.append(f"has {_shown(value)} as {path}, which must be a list")
+            return []
+        return [_formed(each, form[0], f"{path}[{place}]", wrong) for place, each in enumerate(value)]
     if isinstance(form, dict):
         if not isinstance(value, Mapping):
-            raise ValueError(f"has {_shown(value)} as {path}, which must be an object")
+            wrong.append(f"has {_shown(value)} as {path}, which must be an object")
+            return {}
         for name in value:
             if name not in form:
                 where = f" in {path}" if path else ""
-                raise ValueError(f"has an unknown field {_shown(name)}{where}; allowed are {', '.join(form)}")
+                wrong.append(f"has an unknown field {_shown(name)}{where}; allowed are {', '.join(form)}")
         inner = f"{path}." if path else ""
-        known = {name: each for name, each in value.items() if each is not None}
-        return {name: _formed(each, form[name], f"{inner}{name}") for name, each in known.items()}
+        known = {name: each for name, each in value.items() if name in form and each is not None}
+        return {name: _formed(each, form[name], f"{inner}{name}", wrong) for name, each in known.items()}
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if form == _SCORE and number:
         return f"{value:g}"
@@ -104,7 +121,8 @@ def _formed(value: Any, form: Any, path: str) -> Any:
         return int(value)
     if isinstance(value, str) if form in (_TEXT_FORM, _SCORE) else form == _NUMBER and number:
         return value
-    raise ValueError(f"has {_shown(value)} as {path}, which must be {form}")
+    wrong.append(f"has {_shown(value)} as {path}, which must be {form}")
+    return None
 
 
 def written(rubric: Rubric) -> str:
@@ -235,73 +253,77 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _check(rubric: Rubric) -> None:
+def _mistakes(rubric: Rubric) -> Iterator[str]:
+    """Clauses, as `parse` raises them."""
     if not _VERSION.fullmatch(rubric.version):
-        raise ValueError('needs a version such as "tip-v1": 1 to 64 letters, digits, _, . and -')
-    _check_text(rubric.instructions, _INSTRUCTIONS, "instructions")
+        yield 'needs a version such as "tip-v1": 1 to 64 letters, digits, _, . and -'
+    yield from _text_mistakes(rubric.instructions, _INSTRUCTIONS, "instructions")
     if not 1 <= len(rubric.criteria) <= MOST_CRITERIA:
-        raise ValueError(f"needs between 1 and {MOST_CRITERIA} criteria; it has {len(rubric.criteria)}")
+        yield f"needs between 1 and {MOST_CRITERIA} criteria; it has {len(rubric.criteria)}"
     known: set[str] = set()
     for criterion in rubric.criteria:
         name = criterion.name
         if not _NAME.fullmatch(name) or name in (COMPOSITE, "reason"):
-            raise ValueError(
+            yield (
                 f"has a criterion {_shown(name)}; a name has 1 to 40 lower-case letters, digits and _, begins with a "
                 f"letter, and is not {COMPOSITE} or reason"
             )
+            continue
         if name in known:
-            raise ValueError(f"has two criteria {name}; give each its own name")
+            yield f"has two criteria {name}; give each its own name"
         known.add(name)
-        _check_criterion(criterion)
+        yield from _criterion_mistakes(criterion)
 
 
-def _check_criterion(criterion: RubricCriterion) -> None:
+def _criterion_mistakes(criterion: RubricCriterion) -> Iterator[str]:
     name = criterion.name
-    _check_text(criterion.description, _TEXT, f"the description of {name}")
+    yield from _text_mistakes(criterion.description, _TEXT, f"the description of {name}")
     if not 0 <= criterion.weight <= _WEIGHT:
-        raise ValueError(f"gives {name} a weight of {criterion.weight:g}; it must be between 0 and {_WEIGHT:,.0f}")
+        yield f"gives {name} a weight of {criterion.weight:g}; it must be between 0 and {_WEIGHT:,.0f}"
     if criterion.choices:
-        _check_choices(criterion)
+        yield from _choice_mistakes(criterion)
     elif not -_SCALE <= criterion.lowest < criterion.highest <= _SCALE:
-        raise ValueError(
+        yield (
             f"gives {name} a scale from {criterion.lowest} to {criterion.highest}; lowest must be below highest, both "
             f"between -{_SCALE} and {_SCALE}. Or give it choices"
         )
+        return
     if len(criterion.examples) > MOST_EXAMPLES:
-        raise ValueError(f"has {len(criterion.examples)} examples of {name}; at most {MOST_EXAMPLES} are allowed")
+        yield f"has {len(criterion.examples)} examples of {name}; at most {MOST_EXAMPLES} are allowed"
     for example in criterion.examples:
-        _check_text(example.answer, _TEXT, f"an example of {name}")
-        _check_text(example.why, _TEXT, f"an example of {name}")
+        yield from _text_mistakes(example.answer, _TEXT, f"an example of {name}")
+        yield from _text_mistakes(example.why, _TEXT, f"an example of {name}")
         given: Any = example.score
         if not criterion.choices:
             if not re.fullmatch(r"-?[0-9]{1,3}", example.score):
-                raise ValueError(
+                yield (
                     f"has an example of {name} with the score {_shown(example.score)}; it must be {allowed(criterion)}"
                 )
+                continue
             given = int(example.score)
         try:
             _score(criterion, given)
         except ValueError as error:
-            raise ValueError(f"has an example that {error}") from error
+            yield f"has an example that {error}"
 
 
-def _check_choices(criterion: RubricCriterion) -> None:
+def _choice_mistakes(criterion: RubricCriterion) -> Iterator[str]:
     name, choices = criterion.name, criterion.choices
     if criterion.lowest or criterion.highest:
-        raise ValueError(f"gives {name} a scale and choices; give it one of them")
+        yield f"gives {name} a scale and choices; give it one of them"
     if not 2 <= len(choices) <= MOST_CHOICES:
-        raise ValueError(f"gives {name} {refusals.counted(len(choices), 'choice')}; it needs 2 to {MOST_CHOICES}")
+        yield f"gives {name} {refusals.counted(len(choices), 'choice')}; it needs 2 to {MOST_CHOICES}"
     if len({choice.name for choice in choices}) < len(choices):
-        raise ValueError(f"gives {name} two choices of one name")
+        yield f"gives {name} two choices of one name"
     for choice in choices:
         if not 1 <= len(choice.name) <= _CHOICE or not choice.name.isprintable():
-            raise ValueError(f"gives {name} a choice without a name of 1 to {_CHOICE} printable characters")
+            yield f"gives {name} a choice without a name of 1 to {_CHOICE} printable characters"
         if not 0 <= choice.value <= 1:
-            raise ValueError(f"values {_shown(choice.name)} of {name} at {choice.value:g}; it must be from 0 to 1")
+            yield f"values {_shown(choice.name)} of {name} at {choice.value:g}; it must be from 0 to 1"
 
 
-def _check_text(text: str, most: int, what: str) -> None:
+def _text_mistakes(text: str, most: int, what: str) -> Iterator[str]:
     if len(text.encode("utf-8", "replace")) > most:
-        raise ValueError(f"has more than {most:,} bytes in {what}; shorten it")
+        yield f"has more than {most:,} bytes in {what}; shorten it"
     if "\0" in text:
-        raise ValueError(f"has a NUL character in {what}; remove it")
+        yield f"has a NUL character in {what}; remove it"

@@ -172,3 +172,26 @@ def test_a_share_is_between_0_and_1_and_gives_the_score_back(lowest: int, width:
 def test_the_score_of_an_example_may_be_a_number() -> None:
     made = rubrics.of_value(_with("criteria.0.examples", [{"answer": "a", "score": 5}, {"answer": "b", "score": "4"}]))
     assert [example.score for example in made.criteria[0].examples] == ["5", "4"]
+
+
+def test_all_mistakes_are_named() -> None:
+    value = {"version": 1, "criteria": [{"name": "tone", "lowst": 2}, {"name": "short", "weight": "much"}]}
+    with pytest.raises(ValueError, match="has 1 as version") as raised:
+        rubrics.of_value(value)
+    assert str(raised.value).split(". It ")[1:] == [
+        'has an unknown field "lowst" in criteria[0]; allowed are name, description, lowest, highest, choices, '
+        "examples, weight",
+        'has "much" as criteria[1].weight, which must be a number',
+    ]
+    criteria: list[dict[str, object]] = [{"name": "tone", "weight": -1}, {"name": "tone", "lowest": 5, "highest": 1}]
+    with pytest.raises(ValueError, match="needs a version") as raised:
+        rubrics.of_value({"criteria": criteria})
+    assert [clause.split(";")[0] for clause in str(raised.value).split(". It ")[1:]] == [
+        "gives tone a weight of -1",
+        "has two criteria tone",
+        "gives tone a scale from 5 to 1",
+    ]
+    many = [{"name": f"c{number}" + 30 * "x", "weight": -1, "choices": [{"name": "a"}]} for number in range(12)]
+    with pytest.raises(ValueError, match=r"It has \d+ further mistakes$") as raised:
+        rubrics.of_value({"version": "v", "criteria": many})
+    assert len(str(raised.value)) < 2_000

@@ -98,7 +98,7 @@ def judges_of(client: Client, options: argparse.Namespace) -> list[job_pb2.Judge
 
 
 def rubric_of(file: str) -> str:
-    """The rubric in a file, as JSON. Raises InvalidError, with its first mistake, and OSError."""
+    """The rubric in a file, as JSON. Raises InvalidError, with its mistakes, and OSError."""
     place = "standard input" if file == "-" else file
     data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     try:
