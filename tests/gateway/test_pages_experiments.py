@@ -200,11 +200,36 @@ async def test_a_judge_that_has_not_come_keeps_the_page_live(gateway: Running) -
     found = experiment_boards.add(gateway.world, NAME, scored=False)
     for job in found.experiment.jobs:
         job.spec.judges.add(endpoint="ollama", model="mistral:7b")
+    found.live_judges.append("ollama/mistral:7b")
     text = await page(gateway, ADDRESS)
-    assert "180 of 180 answers have no score. ollama/mistral:7b judges once all answers are there." in words(text)
+    assert "180 of 180 answers have no score. ollama/mistral:7b waits or runs." in words(text)
     assert 'data-watch="jobs"' in text[text.index('id="experiment"') :].split(">")[0]
     assert "board ranked" in text
     assert "95 % interval" not in text, "nothing is estimated yet"
+    del found.live_judges[:]
+    assert "No job of ollama/mistral:7b waits or runs: it has ended, or could not start." in words(
+        await page(gateway, ADDRESS)
+    )
+
+
+async def test_a_judge_that_starts_after_the_last_answer_is_announced(gateway: Running) -> None:
+    found = experiment_boards.add(gateway.world, NAME, live=True, scored=False)
+    found.live_judges.append("ollama/mistral:7b")
+    assert "ollama/mistral:7b judges once all answers are there." in words(await page(gateway, ADDRESS))
+
+
+async def test_combinations_without_scores_may_be_first(gateway: Running) -> None:
+    found = experiment_boards.add(gateway.world, NAME)
+    for row in found.rows[1:]:
+        row.rank_low = row.rank
+    assert "No other combination may be first." in words(await page(gateway, ADDRESS))
+    for row in found.rows[-2:]:
+        row.rank = row.rank_low = row.rank_high = row.scored = 0
+        row.ClearField("composite")
+    said = "The data leave the first place open to 3 of 9 combinations: 2 have no scores yet."
+    assert said in words(await page(gateway, ADDRESS))
+    found.uncounted_job_ids.extend({row.job_id for row in found.rows[-2:]})
+    assert "No other combination may be first." in words(await page(gateway, ADDRESS))
 
 
 async def test_the_prompts_are_there_with_their_templates(gateway: Running) -> None:
@@ -226,6 +251,16 @@ async def test_the_command_starts_the_same(gateway: Running) -> None:
         f"touchstone bench collect --experiment {NAME} --models ollama/gemma3:4b,ollama/phi4-mini,ollama/qwen2.5:7b "
         "--prompts v1,v2-mentor,v3-few-shot --n-scenarios 20 --diversity --max-model-b 0 --temperature 0.7"
     ) in words(await page(gateway, ADDRESS))
+
+
+async def test_the_command_keeps_the_limit_of_sizes_where_it_can(gateway: Running) -> None:
+    found = experiment_boards.add(gateway.world, NAME, ("gemma3:4b", "phi4-mini"))
+    assert "--max-" not in words(await page(gateway, ADDRESS)).partition("touchstone bench collect ")[2]
+    for job in found.experiment.jobs:
+        job.spec.judges.add(endpoint="ollama", model="mistral:7b")
+    command = words(await page(gateway, ADDRESS)).partition("touchstone bench collect ")[2]
+    assert "--max-judge-b 0" in command
+    assert "--max-model-b" not in command
 
 
 async def test_the_command_names_all_judges_with_their_options_and_budgets(gateway: Running) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -57,7 +57,7 @@ def get_experiment(connection: Connection, request: pb.GetExperimentRequest) -> 
         found = scores.of_both(people, judged, asked, _order(experiment, people), shape)
     else:
         found = scores.of_one(people if source == PEOPLE else judged, shape)
-    board = _Board(experiment, found, _diversity(connection, experiment))
+    board = _Board(experiment, found, marked, _diversity(connection, experiment))
     said = judged if source == JUDGE else people
     response = pb.GetExperimentResponse(
         experiment=experiment.message(),
@@ -145,13 +145,17 @@ class _Board:
 
     experiment: Stored
     scores: Scores
+    uncounted: Collection[str]
+    """Jobs whose answers take no part."""
     diversity: Mapping[tuple[str, str], metric_pb2.TipDiversity]
 
     def rows(self, figures: Iterator[dict[str, Any]]) -> list[pb.ExperimentRow]:
         """By rank, those without scores last: the first `MOST_ROWS`."""
         made = [self._row(row, own) for row, own in enumerate(figures)]
         ranked = [made[row] for row in self.scores.ranked.tolist()]
-        self._add_ranks(ranked)
+        scored = set(self.scores.ranked.tolist())
+        open_ = sum(row not in scored and one.job_id not in self.uncounted for row, one in enumerate(made))
+        self._add_ranks(ranked, open_)
         self._add_differences(ranked[: self.scores.tested])
         return (ranked + [one for one in made if not one.rank])[:MOST_ROWS]
 
@@ -173,8 +177,9 @@ class _Board:
             made.diversity.CopyFrom(pb.Interval(value=found.mean, low=found.low, high=found.high, n=found.scenarios))
         return made
 
-    def _add_ranks(self, ranked: Sequence[pb.ExperimentRow]) -> None:
-        """Equal rows have equal ranks. It is unknown how tested rows compare with those behind them."""
+    def _add_ranks(self, ranked: Sequence[pb.ExperimentRow], open_: int) -> None:
+        """Equal rows have equal ranks. It is unknown how tested rows compare with those behind them, and with the
+        `open_` rows that still lack scores: each of these may be better."""
         tested = self.scores.tested
         ranges = rank_ranges(tested, self.scores.differences)
         before, rank = None, 0
@@ -182,7 +187,7 @@ class _Board:
             rank = rank if row.composite.value == before else place + 1
             before = row.composite.value
             low, high = ranges[place] if place < tested else (1, tested)
-            row.rank, row.rank_low, row.rank_high = rank, low, len(ranked) if high == tested else high
+            row.rank, row.rank_low, row.rank_high = rank, low, open_ + (len(ranked) if high == tested else high)
 
     def _add_differences(self, ranked: Sequence[pb.ExperimentRow]) -> None:
         found, first = self.scores.differences, self.scores.to_first

@@ -200,6 +200,8 @@ def _notes(board: Board) -> Iterator[str]:
             yield f"{best[0]} has the highest mean, and is first with {board.prompts_with_same_first} of {prompts}."
         else:
             yield f"{len(best):,} models share the highest mean."
+    if unknown := sum(not row.rank and row.job_id not in board.uncounted_job_ids for row in board.rows):
+        yield f"{counted(unknown, 'combination')} without scores may have any place, also the first."
     failed = sum(row.judge_failures for row in board.rows)
     if failed and source != "people":
         yield f"{counted(failed, 'answer')} could not be judged. They move no score."

@@ -76,7 +76,9 @@ _COUNTS: dict[str, Schema] = {
 }
 _ROW: dict[str, Schema] = {
     "rank": about(null({"type": "integer", "minimum": 1}), "From 1. null without scores."),
-    "rank_range": about(null(pair(COUNT)), "The ranks that the paired tests leave open. null without scores."),
+    "rank_range": about(
+        null(pair(COUNT)), "The ranks that the paired tests leave open. null without scores: then any rank is."
+    ),
     "job_id": members.JOB_ID,
     "provider": members.PROVIDER,
     "model": members.MODEL,

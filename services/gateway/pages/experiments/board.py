@@ -65,8 +65,14 @@ class Board:
 
     @property
     def may_be_first(self) -> int:
-        """Rows that the paired tests leave the first place."""
-        return sum(row.rank_low == 1 for row in self.rows)
+        """Rows that the paired tests leave the first place, and those without scores, which nothing is known of."""
+        return sum(row.rank_low == 1 for row in self.rows) + self.without_scores
+
+    @property
+    def without_scores(self) -> int:
+        """Rows that nobody has scored, of jobs whose answers count."""
+        uncounted = set(self.found.uncounted_job_ids)
+        return sum(not row.rank and row.job_id not in uncounted for row in self.rows)
 
     @property
     def steadiest(self) -> ExperimentModel | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from services import rpc
+from services import numbers, rpc
 from services.errors import InvalidRequestError, TouchstoneError
-from services.experiments.definition import KEEP_ALIVE, N_TIPS
+from services.experiments.definition import KEEP_ALIVE, MAX_MODEL_B, N_TIPS
 from services.experiments.prompts import SHIPPED
 from services.experiments.reading import shipped_rubric
 from services.gateway import context
@@ -183,6 +183,11 @@ def _judges_differ(experiment: results_service_pb2.Experiment) -> bool:
     return any(judge.sampling.ByteSize() for job in experiment.jobs[:1] for judge in job.spec.judges)
 
 
+def _larger(models: Iterable[str]) -> bool:
+    """Whether one of them is, by its name, larger than experiments take by default."""
+    return any(numbers.parameters_b(model) > MAX_MODEL_B for model in models)
+
+
 def _command(
     experiment: results_service_pb2.Experiment,
     held: Mapping[str, Any],
@@ -208,8 +213,11 @@ def _command(
         words += ["--n-tips", str(held["n_tips"])]
     if held.get("diversity"):
         words.append("--diversity")
-    # The models have passed the limit of their size.
-    words += ["--max-model-b", "0"]
+    # The limits of sizes are not stored. What passed and is larger than the default allows was started with another.
+    if _larger(job.spec.model for job in experiment.jobs):
+        words += ["--max-model-b", "0"]
+    elif _larger(one.model for one in experiment.jobs[0].spec.judges):
+        words += ["--max-judge-b", "0"]
     for name, value in sampled.items():
         words += [BY_REST_NAME[name].flags[0], f"{value:g}" if isinstance(value, float) else str(value)]
     budgets = [job.spec.budget_usd for job in experiment.jobs]

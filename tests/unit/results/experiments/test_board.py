@@ -110,6 +110,18 @@ def test_a_model_without_scores_for_a_prompt_has_no_mean_and_stands_last(judged:
     assert not rows(found)["c/p"].HasField("to_first")
 
 
+def test_rows_without_scores_may_come_before_all_others(connection: Connection) -> None:
+    made = Made(connection, scenarios={"set": "tips", "count": 10})
+    for job, score in (("a", 5), ("b", 1)):
+        made.job(job)
+        made.judge("j", job, {row: all_of(score) for row in range(20)})
+    before = {(row.model, row.rank_low, row.rank_high) for row in board(connection).rows}
+    assert before == {("a", 1, 2), ("b", 3, 4)}
+    made.job("c", minute=5)
+    ranges = {(row.model, row.rank_low, row.rank_high) for row in board(connection).rows}
+    assert ranges == {("a", 1, 4), ("b", 3, 6), ("c", 0, 0)}
+
+
 def test_a_job_that_was_marked_invalid_has_no_scores(judged: Made) -> None:
     judged.connection.execute(
         "INSERT INTO marks VALUES (1, 'b', $mark, 'wrong weights', '', 'root', now())",

@@ -31,9 +31,10 @@ def test_a_leaderboard_shows_scores_intervals_and_places(fakes: Fakes, capsys: C
     assert lines[1].split()[10:13] == ["4.00", "4.00", "4.00"]
     assert lines[4].split()[:4] == ["two", "v1", "–", "0"]
     assert "Models over all prompts" in lines
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         "Scores are those of the judge left/judge.",
         "one has the highest mean, and is first with 1 of 2 prompts.",
+        "1 combination without scores may have any place, also the first.",
         "3 answers could not be judged. They move no score.",
     ]
 
