@@ -44,6 +44,8 @@ ALIASES = {"experiment": "name", "n_scenarios": "scenarios"}
 """Short forms: another word for the name, and the number of scenarios of the set "tips"."""
 _LISTS = ("models", "prompts")
 """Also short: names in one text, separated by commas."""
+_FORM = "new"
+"""In the path of the page that starts experiments, where others have their name."""
 _MOST_FIELD_NAME = 200
 _MOST_FAULTS = 100
 """Values without a form in JSON that are named."""
@@ -82,7 +84,7 @@ class _Reader(Fields):
 
     def read(self) -> Definition:
         definition = Definition(
-            name=self.name("experiment" if "name" not in self.value and "experiment" in self.value else "name"),
+            name=self._name("experiment" if "name" not in self.value and "experiment" in self.value else "name"),
             models=self._models(),
             prompts=self._prompts(),
             scenarios=self._scenarios(),
@@ -101,6 +103,12 @@ class _Reader(Fields):
         if self.problems:
             raise DefinitionError(self.problems)
         return definition
+
+    def _name(self, field: str) -> str:
+        name = self.name(field)
+        if name == _FORM:
+            self.say(field, f"{field} cannot be {_FORM}: /experiments/{_FORM} is the form. Choose another name.")
+        return name
 
     def _check_aliases(self) -> None:
         for alias, name in ALIASES.items():

@@ -16,6 +16,8 @@ _MOST_SHOWN = 80
 
 def between(field: str, low: float, high: float, *, zero: str = "") -> str:
     """A number is outside its limits. `zero` says what 0 means, where that is not the number 0."""
+    if low == high:
+        return f"{field} must be {bound(low)}."
     return f"{field} must be between {bound(low)} and {bound(high)}.{_zero_means(zero)}"
 
 

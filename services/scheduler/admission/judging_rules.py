@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from services import further_fields
 from services.errors import InvalidRequestError
@@ -24,6 +25,7 @@ def check_form(spec: job_pb2.JobSpec) -> None:
         path = f"spec.judges[{place}]"
         judge.rubric = _rubric(judge.rubric, f"{path}.rubric")
         _check_repeats(judge.repeats, f"{path}.repeats")
+    _check_different(spec.judges)
     if not spec.HasField("judging"):
         return
     if spec.HasField("suite") or spec.judges or spec.HasField("reuse"):
@@ -84,6 +86,20 @@ def asked_for(request: str) -> tuple[str, int] | None:
     """The job and the attempt of which a `request_id` creates the judge; None for any other."""
     found = re.fullmatch(r"judge (\S+) (\d+) \d+", request)
     return (found[1], int(found[2])) if found else None
+
+
+def _check_different(judges: Sequence[job_pb2.Judge]) -> None:
+    """Each would judge, and cost, all answers once more."""
+    known: dict[tuple[str, str, str, bytes], int] = {}
+    for place, judge in enumerate(judges):
+        asked = judge.sampling.SerializeToString(deterministic=True)
+        first = known.setdefault((judge.endpoint, judge.model, judge.rubric, asked), place)
+        if first != place:
+            raise InvalidRequestError(
+                f"{judge.model} at {judge.endpoint} is given twice as the same judge, as number {first + 1} and "
+                f"{place + 1}. Leave one out; repeats asks a judge several times.",
+                f"spec.judges[{place}]",
+            )
 
 
 def _rubric(text: str, field: str) -> str:

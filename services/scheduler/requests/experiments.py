@@ -14,15 +14,17 @@ Whether a model has a job is looked up under the lock in which its job is create
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from math import fsum
 
 from services.chat_requests import strict_json
 from services.chat_requests.faults import WrongRowError
 from services.errors import ConflictError, InvalidRequestError
-from services.experiments import reading
+from services.experiments import plain_values, reading
 from services.experiments.definition import Definition, Model, judge_too_large, too_large, without_answers
 from services.experiments.fields import DefinitionError
 from services.rpc import Identity, check_request_id
@@ -41,6 +43,8 @@ from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
 MOST_BYTES = 3 * 1024 * 1024
+_MOST_FAULTS = 100
+"""Fields of a refused definition that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +200,7 @@ def _read(request: pb.RunExperimentRequest, endpoints: Sequence[endpoint_pb2.End
     try:
         value = strict_json.parse(data, "definition")
     except WrongRowError as error:
-        raise DefinitionError([("", error.reason)]) from error
+        raise DefinitionError(_places(data) or [("", error.reason)]) from error
     default = next((one.endpoint for one in endpoints if one.kind == "ollama"), "")
     definition = reading.read(value, providers=[one.endpoint for one in endpoints], default_provider=default)
     listed = {one.endpoint: one.models for one in endpoints}
@@ -216,6 +220,15 @@ def _read(request: pb.RunExperimentRequest, endpoints: Sequence[endpoint_pb2.End
     if refused:
         raise DefinitionError(refused)
     return definition
+
+
+def _places(data: bytes) -> list[tuple[str, str]]:
+    """Of a definition that was refused as a whole, the fields that are to blame, each with its sentence; none where
+    these are not known."""
+    try:
+        return [*islice(plain_values.faults(json.loads(data)), _MOST_FAULTS)]
+    except (ValueError, RecursionError):
+        return []
 
 
 def _spec(definition: Definition, model: Model, judges: Sequence[job_pb2.Judge]) -> job_pb2.JobSpec:

@@ -160,6 +160,7 @@ def test_null_is_as_good_as_absent() -> None:
         ({"scenarios": [{"who": "é" * 40_000}]}, "scenarios[0]", "scenarios[0] has 80,010 bytes; at most 61,440"),
         ({"scenarios": None, "n_scenarios": 0}, "n_scenarios", "n_scenarios must be between 1 and 210."),
         ({"name": None, "experiment": "a b"}, "experiment", "experiment must be 1 to 64 letters, digits,"),
+        ({"name": "new"}, "name", "name cannot be new: /experiments/new is the form. Choose another name."),
         ({"prompts": [{"id": "a", "template": " "}]}, "prompts[0].template", "prompts[0], a: The template is empty."),
         ({"n_scenarios": 5}, "n_scenarios", "Give scenarios or n_scenarios, not both."),
         ({"repeats": 0}, "repeats", "repeats must be between 1 and 10."),

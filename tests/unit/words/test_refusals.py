@@ -9,6 +9,7 @@ from services.words import refusals
 
 def test_limits_are_named_with_what_0_means() -> None:
     assert refusals.between("alpha", 0.001, 0.5) == "alpha must be between 0.001 and 0.5."
+    assert refusals.between("keep_alive", 0, 0) == "keep_alive must be 0."
     assert refusals.between("limit", 0, 1000, zero="10") == "limit must be between 0 and 1,000. 0 means 10."
     assert refusals.between("budget_usd", 0, 1e9, zero="no budget").startswith(
         "budget_usd must be between 0 and 1,000,000,000."

@@ -312,6 +312,20 @@ async def test_a_baseline_that_answers_no_prompt_is_refused_also_by_a_check(worl
     await _run(world, models=models[:2], scenarios=scenarios, check_only=True)
 
 
+async def test_a_model_with_a_nul_is_refused_at_its_field(world: World) -> None:
+    with pytest.raises(InvalidFieldsError) as refused:
+        await _run(world, models=["local/a\0b"])
+    assert refused.value.problems == [("models[0]", "models[0] contains the NUL character. Remove it.")]
+
+
+async def test_a_judge_that_is_named_twice_is_refused(world: World) -> None:
+    judge = job_pb2.Judge(endpoint="stub", model="m")
+    with pytest.raises(InvalidRequestError, match="m at stub is given twice as the same judge") as no:
+        await _run(world, judge, judge)
+    assert no.value.field == "judges[1]"
+    assert not world.results.experiments
+
+
 async def test_a_judge_that_is_too_large_is_refused_unless_the_definition_allows_it(world: World) -> None:
     judge = job_pb2.Judge(endpoint="ollama", model="giant")
     with pytest.raises(InvalidRequestError, match="giant at ollama has 70 billion parameters; max_model_b is 4") as no:

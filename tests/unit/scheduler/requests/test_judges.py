@@ -174,6 +174,7 @@ async def test_a_job_that_has_not_completed_has_no_judge_yet_and_cannot_be_judge
         ([_judge(model="")], r"Name a model"),
         ([_judge(repeats=11)], r"spec\.judges\[0\]\.repeats must be between 1 and 10"),
         ([_judge()] * 4, r"spec\.judges"),
+        ([_judge(), _judge(repeats=3, budget_usd=1)], r"given twice as the same judge, as number 1 and 2\. Leave one"),
     ],
 )
 async def test_a_judge_that_could_not_start_is_refused_with_its_job(
