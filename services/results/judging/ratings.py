@@ -58,15 +58,15 @@ def rate(
 ) -> pb.RateAnswersResponse:
     """Stores the ratings that do not apply yet; all or none. Without ratings, it stores the rubric alone.
 
-    Raises InvalidRequestError for the rubric, BadLinesError with each wrong rating's place from 1, and NotFoundError
-    for the job.
+    Raises InvalidRequestError for the rubric, BadLinesError with each wrong rating's place from 1, NotFoundError for
+    the job, and ConflictError for one that judges.
     """
     judge = _judge(request.judge)
     if len(request.ratings) > MOST_AT_ONCE:
         raise InvalidRequestError(
             f"ratings must hold at most {MOST_AT_ONCE:,} ratings; it holds {len(request.ratings):,}.", "ratings"
         )
-    job = job_reads.get_job(connection, request.job_id, visible)
+    job = _rated_job(connection, request.job_id, visible)
     rubric = _rubric(connection, job, request)
     answered = _answered(connection, job.job_id, [_place(rating) for rating in request.ratings])
     said: dict[Place, tuple[str, str]] = {}
@@ -132,9 +132,10 @@ def _store(
 def list_unrated(
     connection: Connection, request: pb.ListUnratedRequest, rater: str, visible: Visibility = EVERYTHING
 ) -> pb.ListUnratedResponse:
-    """Raises InvalidRequestError, NotFoundError, and ConflictError for a job whose texts are no longer stored."""
+    """Raises InvalidRequestError, NotFoundError, and ConflictError for a job that judges or whose texts are no longer
+    stored."""
     judge = _judge(request.judge)
-    job = job_reads.get_job(connection, request.job_id, visible)
+    job = _rated_job(connection, request.job_id, visible)
     rubric = _rubric(connection, job, request)
     if text_retention.dropped_at(connection, job.job_id):
         raise ConflictError(f"The texts of job {job.job_id} are no longer stored. Run it again to rate its answers.")
@@ -151,6 +152,10 @@ def list_unrated(
     found = pb.ListUnratedResponse(next_page_token=token, rubric=rubric)
     found.rated, found.unrated = len(places) - len(left), len(left)
     found.answers.extend(answer for _, answer in page)
+    if job.spec.experiment_name:
+        for one in found.answers:
+            # It would tell raters the prompt.
+            one.custom_id = ""
     return found
 
 
@@ -219,6 +224,14 @@ def _judge(name: str) -> str:
     if name and not _JUDGE.fullmatch(name):
         raise InvalidRequestError(f"judge must be {rubrics.OUTSIDE_JUDGE_RULE}.", "judge")
     return name
+
+
+def _rated_job(connection: Connection, job_id: str, visible: Visibility) -> job_pb2.Job:
+    """Raises NotFoundError, and ConflictError for a job that judges."""
+    job = job_reads.get_job(connection, job_id, visible)
+    if job.spec.HasField("judging"):
+        raise ConflictError(f"Job {job_id} judges answers itself. Rate the answers of job {job.spec.judging.job_id}.")
+    return job
 
 
 def _rubric(connection: Connection, job: job_pb2.Job, request: pb.RateAnswersRequest | pb.ListUnratedRequest) -> Rubric:

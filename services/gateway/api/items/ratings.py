@@ -66,7 +66,7 @@ _ANSWER: Schema = shape(
         "task": members.TASK,
         "item": members.ITEM,
         "repeat": members.REPEAT,
-        "custom_id": about(STRING, "The row's own id."),
+        "custom_id": about(STRING, "The row's own id. Empty for jobs of experiments: it would tell the prompt."),
         "prompt": about(STRING, "What was asked."),
         "reference": about(STRING, "The right answer, where there is one."),
         "answer": about(STRING, "The answer."),
@@ -117,7 +117,7 @@ RATINGS: Schema = shape(
 
 async def unrated(call: Call) -> JSONResponse:
     """The answers of a job that you, or a judge outside, have not rated under a rubric, in order. 404 for an unknown
-    id."""
+    id, 409 for a job that judges."""
     request = results_service_pb2.ListUnratedRequest(
         job_id=call.job_id,
         rubric=_rubric(call),
@@ -132,7 +132,8 @@ async def unrated(call: Call) -> JSONResponse:
 
 
 async def rate(call: Call) -> JSONResponse:
-    """Stores your ratings of a job's answers: all, or none if one is wrong. The same ratings again change nothing."""
+    """Stores your ratings of a job's answers: all, or none if one is wrong. The same ratings again change nothing.
+    409 for a job that judges."""
     request = results_service_pb2.RateAnswersRequest(
         job_id=call.job_id, rubric=_rubric(call), judge=call.body.get("judge") or ""
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.errors import BadLinesError, InvalidRequestError, NotFoundError
+from services.errors import BadLinesError, ConflictError, InvalidRequestError, NotFoundError
 from services.results.intake import writes
 from services.results.judging import ratings
 from services.results.storage.database import Connection
@@ -17,6 +17,7 @@ from services.results.storage.item_rows import ERROR
 from services.results.visibility import Visibility
 from services.words import rubrics
 from tests.unit.results.builders import answer, batch, job, plan, run
+from tests.unit.results.experiments.made import Made
 from tests.unit.words.test_rubrics import TIPS
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1.rubric_pb2 import Rubric
@@ -67,6 +68,24 @@ def judged(connection: Connection) -> Connection:
     run(connection, job("a", plan("t", 6)), right=4, wrong=1)
     writes.store_items(connection, [batch("a", "t", [answer(5, outcome=ERROR)])])
     return connection
+
+
+def test_the_answers_of_a_job_that_judges_are_not_rated(connection: Connection) -> None:
+    judging = job("a", plan("t", 1))
+    judging.spec.judging.job_id = "judged"
+    run(connection, judging, right=1, wrong=0)
+    with pytest.raises(ConflictError, match=r"Job a judges answers itself\. Rate the answers of job judged\."):
+        rate(connection, rating(0))
+    with pytest.raises(ConflictError, match="judges answers itself"):
+        unrated(connection)
+
+
+def test_the_row_s_id_of_an_experiment_does_not_tell_raters_the_prompt(connection: Connection) -> None:
+    made = Made(connection)
+    made.job("e")
+    page = ratings.list_unrated(connection, pb.ListUnratedRequest(job_id="e"), "ann")
+    assert len(page.answers) == 4
+    assert {one.custom_id for one in page.answers} == {""}
 
 
 def test_ratings_are_stored_once_and_a_later_one_replaces_them(judged: Connection) -> None:
