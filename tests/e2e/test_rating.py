@@ -22,6 +22,18 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 TIPS = rating.shipped()
 _SCORES, _NOTE = 7, 8
 """Columns of the stored ratings."""
+_FAST_KEYS = """() => {
+  let left = Infinity;
+  document.addEventListener("htmx:after:swap", () => { left = Math.min(left, 5); });
+  window.typed = new Promise((done) => {
+    const timer = setInterval(() => {
+      document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "5", bubbles: true, cancelable: true}));
+      left -= 1;
+      if (left <= 0) { clearInterval(timer); done(true); }
+    }, 20);
+  });
+}"""
+"""Types digits until some have followed the next answer."""
 _AT_HAND = "document.activeElement.closest('.question')?.querySelector('legend').innerText || ''"
 
 
@@ -113,6 +125,33 @@ async def test_keys_pressed_before_the_next_answer_is_there_score_nothing(visito
     await expect(page.locator("#rating header")).to_contain_text("1 rated")
     await expect(page.locator(".options :checked")).to_have_count(0)
     assert [scores for scores, _ in stored(world)] == [{"relevance": 1, "actionability": 2, "tone": 3}]
+
+
+async def test_a_second_enter_and_the_rest_of_a_burst_do_not_reach_the_next_answer(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    page = await visitor.page()
+    await page.goto(address(completed(world)))
+    for key in ("1", "2", "3", "Enter"):
+        await page.keyboard.press(key)
+    await expect(page.locator("#rating header")).to_contain_text("1 rated")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#rating [role=alert]")).to_have_count(0)
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await held.wait()
+        await route.continue_()
+
+    await page.route("**/rate?*", hold)
+    for key in ("4", "4", "4", "Enter"):
+        await page.keyboard.press(key)
+    # The next answer arrives in the middle of the keys.
+    await page.evaluate(_FAST_KEYS)
+    held.set()
+    await expect(page.locator("#rating header")).to_contain_text("2 rated")
+    await page.evaluate("window.typed")
+    await expect(page.locator(".options :checked")).to_have_count(0)
+    assert len(stored(world)) == 2
 
 
 async def test_a_refusal_keeps_what_was_entered_and_leads_to_what_is_missing(visitor: Visitor) -> None:

@@ -2,7 +2,9 @@
 "use strict";
 
 const folded = new Map();
+const BURST_MS = 250;
 let shown = null;
+let unseen = -Infinity;
 
 const deskNow = () => document.getElementById("desk");
 const questions = () => [...document.querySelectorAll("#desk .question")];
@@ -38,12 +40,25 @@ function clickOn(selector, event) {
 document.addEventListener("keydown", (event) => {
   const { key, target } = event;
   const store = document.querySelector("#rating .primary");
-  // While a rating is on its way, the next answer has not been seen.
-  if (event.isComposing || document.querySelector("dialog[open]") || !store || store.disabled) return;
+  if (event.isComposing || document.querySelector("dialog[open]") || !store) return;
   const command = event.ctrlKey || event.metaKey;
-  if (key === "Enter" && (command || target.matches("body, main, input"))) return clickOn("#rating .primary", event);
+  const types = target.matches("textarea, select, input:not([type=radio])");
+  // While a rating is on its way, the next answer has not been seen. Keys that follow such a key at once were meant for
+  // the same answer: a part of its scores would be wrong here.
+  if (store.disabled || (event.timeStamp - unseen < BURST_MS && !types)) {
+    if (/^([0-9]|Enter)$/.test(key)) {
+      unseen = event.timeStamp;
+      event.preventDefault();
+    }
+    return;
+  }
+  if (key === "Enter" && (command || target.matches("body, main, input"))) {
+    // A second Enter came too late for the answer before, which was stored.
+    if (event.repeat || (!command && questions().every(isEmpty))) return event.preventDefault();
+    return clickOn("#rating .primary", event);
+  }
   if (key === "Escape" && target.id === "note") return moveOn(0);
-  if (command || event.altKey || target.matches("textarea, select, input:not([type=radio])")) return;
+  if (command || event.altKey || types) return;
   if (/^[0-9]$/.test(key)) return give(key, event);
   if (key === "j" || key === "k") return moveOn(key === "j" ? 1 : -1);
   if (key === "s") return clickOn("[data-skip]", event);
