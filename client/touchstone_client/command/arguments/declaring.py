@@ -227,11 +227,15 @@ def _span(text: str, number: Callable[[str], Any]) -> tuple[Any, Any]:
     return first, last
 
 
-def json_object(text: str) -> dict[str, Any]:
+def json_value(text: str) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"it is not JSON: {error}") from None
+
+
+def json_object(text: str) -> dict[str, Any]:
+    value = json_value(text)
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError('it must be a JSON object, such as {"num_gpu": 1}')
     return value

@@ -6,12 +6,16 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from services.words import rubrics
 from services.words.jobs import is_finished
@@ -19,7 +23,7 @@ from services.words.refusals import counted
 from touchstone.v1 import results_service_pb2
 from touchstone.v1.rubric_pb2 import Rubric
 from touchstone_client.client import Client
-from touchstone_client.command.arguments.declaring import json_object, leaf, of_files
+from touchstone_client.command.arguments.declaring import json_value, leaf, of_files
 from touchstone_client.command.bench.board import add_experiment
 from touchstone_client.command.exits import DONE, REFUSED
 from touchstone_client.errors import InvalidError, NotFoundError
@@ -147,9 +151,7 @@ def _apply(options: argparse.Namespace) -> int:
     with Client() as client:
         experiment = client.experiment(options.experiment).experiment
         _require_same(place, document, experiment)
-        answers = {
-            cell_id(run.job_id, run.task, run.item, run.repeat): run for run in client.experiment_runs(experiment.name)
-        }
+        answers = _answers(client, experiment)
         said: dict[str, list[Rating]] = {}
         gone: list[str] = []
         wrong: list[str] = []
@@ -181,15 +183,21 @@ def _apply(options: argparse.Namespace) -> int:
             raise InvalidError.of(f"No cell of {place} is an answer of {experiment.name}: its jobs were deleted.")
         stored = unchanged = 0
         rubric = rubrics.written(experiment.rubric)
-        for job_id, ratings in said.items():
-            for first in range(0, len(ratings), _AT_ONCE):
-                part = ratings[first : first + _AT_ONCE]
+        parts = [
+            (job_id, ratings[first : first + _AT_ONCE])
+            for job_id, ratings in said.items()
+            for first in range(0, len(ratings), _AT_ONCE)
+        ]
+        with _progress("storing scores", sum(len(part) for _, part in parts)) as done_with:
+            for job_id, part in parts:
                 try:
                     done = client.rate(job_id, rubric, part)
                 except NotFoundError:
                     # Deleted a moment ago.
                     gone += [cell_id(job_id, one.task, one.item, one.repeat) for one in part]
                     continue
+                finally:
+                    done_with(len(part))
                 stored, unchanged = stored + done.stored, unchanged + done.unchanged
     print(f"{counted(stored, 'score')} stored, {unchanged:,} as before, {pending:,} pending.")
     if gone:
@@ -198,6 +206,31 @@ def _apply(options: argparse.Namespace) -> int:
     if notes:
         print(f"touchstone: {counted(notes, 'note')} without scores not stored.", file=sys.stderr)
     return DONE
+
+
+def _answers(
+    client: Client, experiment: results_service_pb2.Experiment
+) -> dict[str, results_service_pb2.ExperimentRun]:
+    """The experiment's answers by the ids of their cells."""
+    total = len(experiment.jobs) * len(experiment.prompts) * experiment.scenarios * max(1, experiment.repeats)
+    found = {}
+    with _progress("reading answers", total) as done_with:
+        for run in client.experiment_runs(experiment.name):
+            found[cell_id(run.job_id, run.task, run.item, run.repeat)] = run
+            done_with(1)
+    return found
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int], object]]:
+    """Receives how many more are done: a bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda more: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=32), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)
 
 
 def _refused(wrong: list[str]) -> int:
@@ -220,12 +253,12 @@ def _file(file: str) -> tuple[str, list[Any], Mapping[str, Any]]:
     if len(data) > _MOST_BYTES:
         raise InvalidError.of(f"{place} has more than {_MOST_BYTES:,} bytes.")
     try:
-        value = json_object(data.decode("utf-8-sig"))
+        value = json_value(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InvalidError.of(f"{place} is not UTF-8 text.") from error
     except argparse.ArgumentTypeError as error:
         raise InvalidError.of(f"{place}: {error}.") from error
-    cells = value.get("cells")
+    cells = value.get("cells") if isinstance(value, dict) else None
     if not isinstance(cells, list):
         raise InvalidError.of(f"{place} is not a file that `touchstone bench export` wrote: it has no cells.")
     return place, cells, value

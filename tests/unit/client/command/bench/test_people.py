@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,7 @@ def test_cells_whose_ids_were_exchanged_and_broken_texts_are_named(told: Fakes, 
     ("text", "said"),
     [
         ("{", "it is not JSON: Expecting property name enclosed in double quotes: line 1 column 2"),
-        ("[]", "it must be a JSON object"),
+        ("[]", "is not a file that `touchstone bench export` wrote"),
         ('{"cells": {}}', "is not a file that `touchstone bench export` wrote"),
         ('{"experiment": "x", "cells": []}', f"belongs to experiment 'x', not to {NAME}."),
         (json.dumps({"experiment": NAME, "cells": []}), f"has another rubric than {NAME}."),
@@ -250,6 +251,17 @@ def test_many_scores_are_sent_in_parts(told: Fakes, tmp_path: Path, capsys: Capt
     assert apply(path) == 0
     assert Counter(len(request.ratings) for request in told.requests("RateAnswers")) == {1000: 2, 500: 1}
     assert capsys.readouterr().out == "2,500 scores stored, 0 as before, 0 pending.\n"
+
+
+def test_progress_is_shown_on_a_terminal_alone(
+    told: Fakes, file: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert apply(file) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert apply(file) == 0
+    assert "reading answers" in capsys.readouterr().err
 
 
 def test_a_refusal_of_the_service_is_said(told: Fakes, file: Path, capsys: Captured) -> None:
