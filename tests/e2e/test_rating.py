@@ -147,6 +147,7 @@ async def test_a_second_enter_and_the_rest_of_a_burst_do_not_reach_the_next_answ
         await page.keyboard.press(key)
     # The next answer arrives in the middle of the keys.
     await page.evaluate(_FAST_KEYS)
+    await page.evaluate("document.getElementById('note').style.height = '90px'")
     held.set()
     await expect(page.locator("#rating header")).to_contain_text("2 rated")
     await page.evaluate("window.typed")

@@ -90,5 +90,12 @@ function arrive() {
   if (!first) htmx.trigger(document.getElementById("agreement"), "rated");
 }
 
+// A note that was resized has a style, which htmx copies as an attribute: the policy of pages refuses these.
+document.addEventListener("htmx:before:swap", () => {
+  const note = document.getElementById("note");
+  // Chromium leaves an empty attribute unless it was asked for it first.
+  if (note?.hasAttribute("style")) note.removeAttribute("style");
+});
+
 arrive();
 document.addEventListener("htmx:after:swap", arrive);
