@@ -11,9 +11,9 @@ import uuid
 from collections.abc import Sequence
 
 from services.evaluator.providers.baseline import BAG_OF_WORDS, RANDOM
-from services.evaluator.providers.baseline import MAJORITY as MAJORITY_MODEL
 from services.evaluator.suites import shipped
 from services.words.suites import ECHO
+from services.words.suites import MAJORITY as MAJORITY_MODEL
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, item_result_pb2, job_pb2, metric_pb2, suite_pb2
 
 GB = 1024**3

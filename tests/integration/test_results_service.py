@@ -433,11 +433,13 @@ async def test_whoever_may_see_the_jobs_of_an_experiment_rates_their_answers(
         sealing = pb.SealJobRequest(job=made, results_sequence=await publish(connection, made.job_id, range(1)))
         await stub.SealJob(sealing, timeout=90, metadata=rpc.metadata("s3cret"))
         await answered(lambda: stub.ListEvents(pb.ListEventsRequest(), metadata=ann), lambda found: found.events)
-        asked = {"job_id": made.job_id, "rubric": reading.shipped_rubric()}
-        left = await stub.ListUnrated(pb.ListUnratedRequest(**asked), metadata=ann)
+        rubric = reading.shipped_rubric()
+        left = await stub.ListUnrated(pb.ListUnratedRequest(job_id=made.job_id, rubric=rubric), metadata=ann)
         scores = '{"relevance": 4, "actionability": 3, "tone": 5}'
         said = [pb.Rating(task=one.task, item=one.item, scores=scores) for one in left.answers]
-        rated = await stub.RateAnswers(pb.RateAnswersRequest(**asked, ratings=said), metadata=ann)
+        rated = await stub.RateAnswers(
+            pb.RateAnswersRequest(job_id=made.job_id, rubric=rubric, ratings=said), metadata=ann
+        )
         assert (len(left.answers), rated.stored) == (10, 10)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.GetExperiment(pb.GetExperimentRequest(name="tips"), metadata=ann)

@@ -138,8 +138,7 @@ def test_a_judge_on_the_same_machine_is_loaded_once_all_answers_are_there(stack:
     definition = {"name": "judged", "models": MODELS[:2], "prompts": ["v1"], "scenarios": {"set": "tips", "count": 12}}
     with pytest.raises(Exception, match="judge at ollama has 8 billion parameters; max_model_b is 4"):
         _run(stack, judge, **definition)
-    definition["max_judge_b"] = 8
-    made = _run(stack, judge, **definition)
+    made = _run(stack, judge, **definition, max_judge_b=8)
     for job in made.jobs:
         assert stack.wait(job.job_id).state == job_pb2.Job.STATE_COMPLETED
 

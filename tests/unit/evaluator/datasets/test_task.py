@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from services.evaluator.data.reader import DataError
 from services.evaluator.item_result import answered, reused
 from services.evaluator.items.task import Response, Scored
-from services.evaluator.providers.baseline import MAJORITY, BaselineProvider
+from services.evaluator.providers.baseline import BaselineProvider
 from services.evaluator.providers.protocol.provider import Request
+from services.words.suites import MAJORITY
 from tests.dataset_store import MemoryStore, row
 from tests.unit.evaluator.datasets.tasks import NOTHING, all_items, opened, task_of
 from touchstone.v1.content_pb2 import ToolCall

@@ -9,9 +9,9 @@ from services.evaluator.data.reader import DataError
 from services.evaluator.datasets.store import Shelf
 from services.evaluator.datasets.task import PROMPT_HASH, DatasetTask
 from services.evaluator.planning.datasets import plan
-from services.evaluator.providers.baseline import MAJORITY, RANDOM, check
+from services.evaluator.providers.baseline import RANDOM, check
 from services.evaluator.providers.protocol.provider import ProviderError
-from services.words.suites import ECHO
+from services.words.suites import ECHO, MAJORITY
 from tests.dataset_store import DATASET_ID, MemoryStore, row
 from tests.unit.evaluator.planning.planned import caller, planned, spec
 from touchstone.v1.endpoint_pb2 import Capabilities

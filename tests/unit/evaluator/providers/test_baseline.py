@@ -12,8 +12,9 @@ import pytest
 
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.items.task import Item, Task
-from services.evaluator.providers.baseline import BAG_OF_WORDS, MAJORITY, RANDOM, BaselineProvider, features
+from services.evaluator.providers.baseline import BAG_OF_WORDS, RANDOM, BaselineProvider, features
 from services.evaluator.providers.protocol.provider import ProviderError, Request
+from services.words.suites import MAJORITY
 from tests.unit.evaluator import glue_rows
 from touchstone.v1 import item_result_pb2, job_pb2
 

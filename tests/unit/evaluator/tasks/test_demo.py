@@ -11,8 +11,9 @@ import pytest
 from services.evaluator import demo
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.items.task import Task
-from services.evaluator.providers.baseline import BAG_OF_WORDS, MAJORITY, RANDOM, BaselineProvider
+from services.evaluator.providers.baseline import BAG_OF_WORDS, RANDOM, BaselineProvider
 from services.evaluator.providers.protocol.provider import Request
+from services.words.suites import MAJORITY
 from touchstone.v1 import item_result_pb2, job_pb2
 
 CONFIGS = ("sentiment", "acceptability", "entailment", "paraphrase")

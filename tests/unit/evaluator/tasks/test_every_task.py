@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
 from services.evaluator.items.task import Item, Response, Scored, Task
-from services.evaluator.providers.baseline import BAG_OF_WORDS, MAJORITY, RANDOM, BaselineProvider
+from services.evaluator.providers.baseline import BAG_OF_WORDS, RANDOM, BaselineProvider
 from services.evaluator.providers.protocol.provider import Request
 from services.evaluator.suites import shipped
+from services.words.suites import MAJORITY
 from tests.parts import NIGHTLY
 from tests.unit.evaluator.every_task import SUITES, name, saying, tasks, write_mirror, wrong
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
