@@ -292,6 +292,32 @@ async def test_judges_follow_what_happens(visitor: Visitor) -> None:
     await expect(section).to_contain_text("completed")
 
 
+async def test_what_happens_during_a_slow_answer_is_shown_after_it(visitor: Visitor) -> None:
+    world = visitor.gateway.world
+    job = completed(world)
+    run = judged(world, job)
+    run.job.state = job_pb2.Job.STATE_RUNNING
+    page = await visitor.page()
+    await page.goto(f"/jobs/{job.job_id}")
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def slow(route: Route) -> None:
+        response = await route.fetch()
+        asked.set()
+        await answered.wait()
+        await route.fulfill(response=response)
+
+    await page.route("**/judges", slow, times=1)
+    other = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
+    await asyncio.wait_for(asked.wait(), 30)
+    run.job.state = job_pb2.Job.STATE_COMPLETED
+    world.finish(other.job_id)
+    # The section is asked for every three seconds at the most, and pages hear every two seconds.
+    await asyncio.sleep(6)
+    answered.set()
+    await expect(page.locator("#job-judges")).to_contain_text("completed")
+
+
 @pytest.mark.parametrize("script", [True, False])
 async def test_a_rubric_that_is_refused_stays_until_it_is_right(visitor: Visitor, script: bool) -> None:
     visitor.expected = ("422",)

@@ -63,8 +63,9 @@
 
   const rest = () => Math.max(document.hasFocus() ? REST_MS : UNFOCUSED_MS, Math.min(REST_FACTOR * took, MOST_REST_MS));
 
-  // What someone writes into, or has opened, is not taken away.
+  // What someone writes into, or has opened, is not taken away. What is on its way may be older than what is told now.
   function isBusy(region) {
+    if (region.matches(".htmx-request")) return true;
     const field = region.contains(document.activeElement) && document.activeElement;
     return (field && field.matches("input:not([type=checkbox]), textarea, select")) || region.querySelector(":popover-open");
   }
