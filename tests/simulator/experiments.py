@@ -180,9 +180,9 @@ class ExperimentUsers:
 # -- the stand-in -----------------------------------------------------------------------------------------------------
 
 
-def _judgeable(connection: Any, job_id: str) -> job_pb2.Job:
+def _judgeable(connection: Any, job_id: str, attempt: int) -> job_pb2.Job:
     job = job_reads.get_job(connection, job_id)
-    if job_reads.sealed_result(connection, job_id, job.attempt) is None:
+    if job_reads.sealed_result(connection, job_id, attempt or job.attempt) is None:
         raise ConflictError(f"Job {job_id} has not completed.")
     return job
 

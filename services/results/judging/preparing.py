@@ -50,7 +50,8 @@ class Judgings:
         self._one = asyncio.Lock()
 
     async def prepare(self, asked: job_pb2.Judging) -> dataset_pb2.Dataset:
-        """The dataset; the same one if it was asked for within a day. Its owner is the job's.
+        """The dataset; the same one if it was asked for within a day. Its owner is the job's. Attempts that are not set
+        are those that the service knows.
 
         Raises NotFoundError, InvalidRequestError for a rubric that cannot be used, ConflictError for a job without
         answers to judge, and what keeping an upload raises.
@@ -59,13 +60,17 @@ class Judgings:
             rubric = rubrics.parse(asked.rubric)
         except ValueError as error:
             raise InvalidRequestError(f"The rubric {error}.", "judging.rubric") from error
-        job = await self._database.read(partial(_judgeable, job_id=asked.job_id))
-        judging = job_pb2.Judging(job_id=job.job_id, repeats=max(1, asked.repeats), attempt=job.attempt)
+        job = await self._database.read(partial(_judgeable, job_id=asked.job_id, attempt=asked.attempt))
+        judging = job_pb2.Judging(
+            job_id=job.job_id, repeats=max(1, asked.repeats), attempt=asked.attempt or job.attempt
+        )
         name = f"{rubric.version} for job {job.job_id[-8:]}"
         if asked.against_job_id:
             rubric = rubrics.comparing(rubric)
-            other = await self._database.read(partial(_judgeable, job_id=asked.against_job_id))
-            judging.against_job_id, judging.against_attempt = other.job_id, other.attempt
+            other = await self._database.read(
+                partial(_judgeable, job_id=asked.against_job_id, attempt=asked.against_attempt)
+            )
+            judging.against_job_id, judging.against_attempt = other.job_id, asked.against_attempt or other.attempt
             name += f" against job {other.job_id[-8:]}"
         judging.rubric = rubrics.written(rubric)
         options = dataset_pb2.DatasetOptions(
@@ -92,10 +97,10 @@ class Judgings:
                     return await self._uploads.keep(options, _pieces(file), request=request)
 
 
-def _judgeable(connection: Connection, job_id: str) -> job_pb2.Job:
+def _judgeable(connection: Connection, job_id: str, attempt: int) -> job_pb2.Job:
     job = job_reads.get_job(connection, job_id, EVERYTHING)
-    # The seal comes before the news that the job has completed.
-    if job_reads.sealed_result(connection, job_id, job.attempt) is None:
+    # The seal comes before the news that the job has completed, and even before that of its attempt.
+    if job_reads.sealed_result(connection, job_id, attempt or job.attempt) is None:
         raise ConflictError(f"Job {job_id} has not completed. Judge its answers once it has.")
     if job.spec.HasField("judging"):
         raise ConflictError(f"Job {job_id} judges answers itself. Name a job whose answers are to be judged.")

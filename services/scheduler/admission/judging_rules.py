@@ -72,7 +72,7 @@ def as_job(judge: job_pb2.Judge, of: job_pb2.Job) -> job_pb2.JobSpec:
         priority=min(of.spec.priority, job_pb2.PRIORITY_NORMAL),
         project_id=of.spec.project_id,
         budget_usd=judge.budget_usd,
-        judging=job_pb2.Judging(job_id=of.job_id, rubric=judge.rubric, repeats=judge.repeats),
+        judging=job_pb2.Judging(job_id=of.job_id, rubric=judge.rubric, repeats=judge.repeats, attempt=of.attempt),
     )
 
 

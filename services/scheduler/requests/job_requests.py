@@ -98,8 +98,10 @@ class Desk:
         return job
 
     async def create_judge(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
-        """As `create`, for a judge of a completed job. No user can choose a `request_id` with spaces."""
+        """As `create`, for a judge of one attempt of a completed job. No user can choose a `request_id` with spaces."""
         asked = await self._contexts.with_rows(owner, self._asked(owner, spec))
+        if asked.judging.attempt != spec.judging.attempt:
+            raise ConflictError(f"Job {spec.judging.job_id} has run again. Its answers get a new judge.")
         context = await self._contexts.of(owner, asked)
         (job,) = await self._registry.finish_anyway(self._create(owner, request_id, [(asked, context)]))
         return job

@@ -67,6 +67,9 @@ class Judges:
         done = True
         for place, judge in enumerate(job.message.spec.judges):
             key = (job.id, job.message.attempt, place)
+            if not _is_whole(job, job.message.attempt):
+                # It has begun again meanwhile.
+                return True
             if key not in self._settled:
                 done &= await self._start(job, judge, key)
         return done
@@ -80,6 +83,8 @@ class Judges:
         except LeadershipLostError:
             raise
         except TouchstoneError as error:
+            if not _is_whole(job, key[1]):
+                return True
             # A plain error is one that the results service did not expect.
             if not isinstance(error, _PASSING) and type(error) is not TouchstoneError:
                 log.warning("job %s: %s cannot start: %s", job.id, named, error.message, extra=of_job(job.id))
@@ -92,3 +97,8 @@ class Judges:
         log.info("job %s: %s judges in job %s", job.id, named, made.job_id, extra=of_job(job.id))
         self._settled.add(key)
         return True
+
+
+def _is_whole(job: Job, attempt: int) -> bool:
+    """Whether the answers are those of this attempt, and complete."""
+    return job.state == job_pb2.Job.STATE_COMPLETED and job.message.attempt == attempt

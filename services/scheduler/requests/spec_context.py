@@ -36,8 +36,11 @@ class Contexts:
         a job whose answers cannot be judged."""
         if spec.HasField("judging"):
             judged = await self._judgeable(caller, spec.judging.job_id)
+            # News of the attempt may not have reached the results service yet.
+            spec.judging.attempt, spec.judging.against_attempt = judged.attempt, 0
             if spec.judging.against_job_id:
-                await self._judgeable(caller, spec.judging.against_job_id)
+                other = await self._judgeable(caller, spec.judging.against_job_id)
+                spec.judging.against_attempt = other.attempt
             judging_rules.fill_in(spec, await self._results.prepare_judging(spec.judging))
             spec.experiment_name = judged.spec.experiment_name
         return spec

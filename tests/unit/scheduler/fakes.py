@@ -216,7 +216,8 @@ class FakeResults:
     async def prepare_judging(self, judging: job_pb2.Judging) -> dataset_pb2.Dataset:
         if self.down:
             raise UnavailableError("results is down")
-        made = job_pb2.Judging(job_id=judging.job_id, rubric=judging.rubric, repeats=max(1, judging.repeats), attempt=1)
+        made = job_pb2.Judging(repeats=1)
+        made.MergeFrom(judging)
         scoring = scoring_pb2.Scoring(scorer="judgement", rubric=judging.rubric)
         dataset = dataset_pb2.Dataset(dataset_id=DATASET, name="rows", rows=100, scoring=scoring, judging=made)
         self.prepared.append(made)

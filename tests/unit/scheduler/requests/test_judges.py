@@ -13,7 +13,7 @@ from services.scheduler.requests.judges import Judges
 from services.scheduler.settings import Limits
 from tests.unit.scheduler.fakes import ALICE, World, evaluator, spec
 from tests.unit.words.test_rubrics import CORRECT, TIPS
-from touchstone.v1 import job_pb2
+from touchstone.v1 import dataset_pb2, job_pb2
 
 RUBRIC = json.dumps(TIPS)
 
@@ -95,6 +95,30 @@ async def test_a_judge_that_waits_while_its_job_runs_again_never_starts(world: W
     await world.desk.retry(ALICE, judge.job_id)
     await _look(world)
     assert world.state(judge.job_id) == "cancelled"
+    await world.stop()
+
+
+async def test_a_job_that_runs_again_while_its_judges_start_gets_all_of_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await _completed(world, _judge(), _judge(rubric=json.dumps(CORRECT)))
+    prepare = world.results.prepare_judging
+
+    async def retried_meanwhile(judging: job_pb2.Judging) -> dataset_pb2.Dataset:
+        monkeypatch.undo()
+        world.registry.jobs[job_id].message.incomplete = True
+        await world.desk.retry(ALICE, job_id)
+        return await prepare(judging)
+
+    monkeypatch.setattr(world.results, "prepare_judging", retried_meanwhile)
+    judges = Judges(world.registry, world.desk)
+    await _look(world, judges=judges)
+    await world.planned(job_id)
+    await world.run_all(job_id)
+    await world.settle()
+    made = await _look(world, looks=2, judges=judges)
+    whole = [job.spec.dataset.scoring.rubric for job in made if job.spec.judging.attempt == 2]
+    assert len(set(whole)) == len(whole) == 2
     await world.stop()
 
 
