@@ -20,7 +20,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from google.protobuf import json_format
 
-from services.experiments import documents
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone_client import (
     AsyncClient,
@@ -31,6 +30,7 @@ from touchstone_client import (
     RefusedError,
     Settings,
     UnreachableError,
+    documents,
 )
 from touchstone_client.command.bench.board import report_of
 from touchstone_client.command.bench.people import to_rate
