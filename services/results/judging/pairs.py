@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
 
 import numpy as np
 
+from services.results.judging.people import interval
 from services.results.scores import means
 from services.results.statistics import agreement
 from services.results.statistics.metric_values import Floats
@@ -23,18 +23,28 @@ _HALF = 0.5
 def judged_pairs(connection: Connection, judge: str, judging: job_pb2.Judging, rubric: Rubric) -> pb.JudgedPairs:
     """What the job `judge` found by a rubric of `rubrics.comparing`."""
     names = [criterion.name for criterion in rubric.criteria]
-    rows = connection.execute(
-        query("judging/pairs"), {"job_id": judge, "paths": [f"$.{name}" for name in names]}
-    ).fetchall()
-    found = pb.JudgedPairs(pairs=len({place for place, *_ in rows}))
-    if not rows:
-        return found
-    places, of_row = np.unique([place for place, *_ in rows], return_inverse=True)
+    columns = [
+        f", {way}.preferred[{number}] AS {way}_{number}"
+        for way in ("one", "other")
+        for number in range(1, len(names) + 1)
+    ]
+    where = {"job_id": judge, "paths": [f"$.{name}" for name in names]}
+    rows = connection.execute(query("judging/pairs").format(columns="".join(columns)), where).fetchnumpy()
+    place_of_row = np.asarray(rows["place"])
+    if not len(place_of_row):
+        return pb.JudgedPairs()
+    # Rows of one place follow each other.
+    begins = np.concatenate([[True], place_of_row[1:] != place_of_row[:-1]])
+    first_rows, of_row = np.flatnonzero(begins), np.cumsum(begins) - 1
+    places = place_of_row[first_rows]
+    found = pb.JudgedPairs(pairs=len(places))
     # For the answer that stands first, by row and criterion: with the judged answer first, and with the other one.
-    one_way, other_way = (_shares(rubric, [row[column] for row in rows]) for column in (1, 2))
+    one_way, other_way = (
+        np.stack([np.asarray(rows[f"{way}_{number}"]) for number in range(1, len(names) + 1)], axis=1)
+        for way in ("one", "other")
+    )
     by_row = (one_way + 1 - other_way) / 2
     preferred = np.stack([np.bincount(of_row, column) for column in by_row.T], axis=1) / np.bincount(of_row)[:, None]
-    _, first_rows = np.unique(of_row, return_index=True)
     by_metric = dict(zip(names, preferred.T, strict=True))
     if len(names) > 1:
         by_metric = {rubrics.COMPOSITE: preferred @ _weights(rubric), **by_metric}
@@ -47,20 +57,16 @@ def judged_pairs(connection: Connection, judge: str, judging: job_pb2.Judging, r
             # Several judgements of one pair depend on each other: the first ones are taken.
             column = names.index(metric)
             positions = agreement.positions(one_way[first_rows, column], other_way[first_rows, column])
-            one.same_in_both_orders.MergeFrom(_interval(positions.agreement) or pb.Interval())
-            if positions.first is not None:
-                one.first_preferred.CopyFrom(_interval(positions.first))
+            one.MergeFrom(
+                pb.JudgedPreference(
+                    same_in_both_orders=interval(positions.agreement), first_preferred=interval(positions.first)
+                )
+            )
     sides = _sides(next(iter(by_metric.values())))
     people = _people(connection, judging, dict(zip(places.tolist(), sides.tolist(), strict=True)))
     if people is not None:
         found.people.CopyFrom(people)
     return found
-
-
-def _shares(rubric: Rubric, said: list[list[str]]) -> Floats:
-    """What was said counts, (rows, criteria)."""
-    values = [{choice.name: choice.value for choice in criterion.choices} for criterion in rubric.criteria]
-    return np.array([[of[word] for of, word in zip(values, words, strict=True)] for words in said])
 
 
 def _weights(rubric: Rubric) -> Floats:
@@ -104,15 +110,11 @@ def _people(connection: Connection, judging: job_pb2.Judging, sides: dict[str, f
     accuracy = agreement.accuracy(by_judge, by_people)
     if accuracy is None:
         return None
-    kappa = _interval(agreement.kappa(by_judge, by_people))
-    return pb.PreferenceAgreement(pairs=accuracy.n, accuracy=_interval(accuracy), kappa=kappa)
+    kappa = interval(agreement.kappa(by_judge, by_people))
+    return pb.PreferenceAgreement(pairs=accuracy.n, accuracy=interval(accuracy), kappa=kappa)
 
 
 def _usual(values: list[float]) -> float | None:
     """What most say; None where two are as frequent."""
     counts = Counter(values).most_common(2)
     return counts[0][0] if len(counts) == 1 or counts[0][1] > counts[1][1] else None
-
-
-def _interval(found: agreement.Estimate | None) -> Any:
-    return None if found is None else pb.Interval(value=found.value, low=found.low, high=found.high, n=found.n)

@@ -55,7 +55,7 @@ def _outside(
     found = pb.OutsideJudge(judge=judge, rater=rater, rubric=rubric, judged=len(said), answers=len(places))
     for metric in rubrics.names(rubric):
         (mean,) = scenario_means.means(_means(metric, places, said)[None])
-        found.means.add(criterion=metric, score=None if mean is None else _interval(mean))
+        found.means.add(criterion=metric, score=None if mean is None else interval(mean))
     people = _people(connection, judged, rubric)
     found.agreement.extend(_agreements(rubric, places, people, said) if people else [])
     verdicts = _verdicts(connection, judged, rubric, said)
@@ -92,8 +92,8 @@ def _verdicts(
     accuracy = agreement.accuracy(by_judge, by_people)
     if accuracy is None:
         return None
-    kappa = _interval(agreement.kappa(by_judge, by_people))
-    return pb.VerdictAgreement(answers=accuracy.n, accuracy=_interval(accuracy), kappa=kappa)
+    kappa = interval(agreement.kappa(by_judge, by_people))
+    return pb.VerdictAgreement(answers=accuracy.n, accuracy=interval(accuracy), kappa=kappa)
 
 
 def among_people(connection: Connection, judged: str) -> list[pb.PeopleAgreement]:
@@ -119,7 +119,7 @@ def _among(
         shared=sum(len(by_rater) > 1 for by_rater in people.values()),
     )
     for criterion in rubric.criteria:
-        alpha = _interval(_alpha(criterion.name, places, people, _level(criterion)))
+        alpha = interval(_alpha(criterion.name, places, people, _level(criterion)))
         found.criteria.add(criterion=criterion.name, alpha=alpha)
     return found
 
@@ -136,16 +136,16 @@ def _agreement(
     found = pb.JudgeAgreement(
         metric=metric,
         answers=int((~np.isnan(by_people) & ~np.isnan(by_judge)).sum()),
-        bias=_interval(agreement.bias(by_judge, by_people)),
+        bias=interval(agreement.bias(by_judge, by_people)),
     )
     criterion = next((one for one in rubric.criteria if one.name == metric), None)
     if criterion is not None:
         usual = _usual(metric, places, people)
         found.MergeFrom(
             pb.JudgeAgreement(
-                accuracy=_interval(agreement.accuracy(by_judge, usual)),
-                kappa=_interval(agreement.kappa(by_judge, usual, quadratic=not criterion.choices)),
-                alpha=_interval(_alpha(metric, places, people, _level(criterion))),
+                accuracy=interval(agreement.accuracy(by_judge, usual)),
+                kappa=interval(agreement.kappa(by_judge, usual, quadratic=not criterion.choices)),
+                alpha=interval(_alpha(metric, places, people, _level(criterion))),
             )
         )
     # Only what was rated in the order drawn at random says something of all answers.
@@ -235,5 +235,5 @@ def _placed(rows: Sequence[tuple[str, str]]) -> Iterator[tuple[Place, str]]:
         yield (task, int(item), int(repeat)), scores
 
 
-def _interval(found: agreement.Estimate | scenario_means.Mean | None) -> pb.Interval | None:
+def interval(found: agreement.Estimate | scenario_means.Mean | None) -> pb.Interval | None:
     return None if found is None else pb.Interval(value=found.value, low=found.low, high=found.high, n=found.n)
