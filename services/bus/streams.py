@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import nats.errors
@@ -44,7 +45,7 @@ async def ensure(
     several services at once. Raises UnavailableError when NATS cannot do it in time."""
     deadline = time.monotonic() + deadline_s
     for config in stream_configs(results_max_bytes, replicas):
-        await _in_time(deadline, str(config.name), lambda config=config: _ensure_one(js, config))  # type: ignore[misc]
+        await _in_time(deadline, str(config.name), partial(_ensure_one, js, config))
 
 
 async def _ensure_one(js: JetStreamContext, config: api.StreamConfig) -> None:
@@ -128,11 +129,11 @@ async def replicate(
     for config in stream_configs(results_max_bytes=2**20):
         name = str(config.name)
         deadline = float("inf") if deadline_s is None else time.monotonic() + deadline_s
-        present = (await _in_time(deadline, name, lambda name=name: js.stream_info(name))).config  # type: ignore[misc]
+        present = (await _in_time(deadline, name, partial(js.stream_info, name))).config
         if (present.num_replicas or 1) < replicas:
             tell(f"copying {name} to {replicas} nodes")
             more = present.evolve(num_replicas=replicas)
-            await _in_time(deadline, name, lambda more=more: js.update_stream(more))  # type: ignore[misc]
+            await _in_time(deadline, name, partial(js.update_stream, more))
         await _in_sync(js, name, deadline)
 
 
