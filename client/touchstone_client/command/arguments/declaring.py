@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,6 +28,7 @@ from services.words.fields import (
 from services.words.sampling import PARAMETERS, Parameter
 from touchstone_client.command.exits import REFUSED
 from touchstone_client.command.printing.output import FORMATS
+from touchstone_client.errors import InvalidError
 
 Do = Callable[[argparse.Namespace], int]
 _MOST_USAGE = 4
@@ -79,6 +82,18 @@ def of_system(error: OSError) -> str:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     why = "the disk is full. Free some space and run the command again." if full else error.strerror
     return ": ".join(filter(None, (str(error.filename or ""), why))) if why else str(error)
+
+
+def read_file(file: str, most_bytes: int) -> tuple[str, bytes]:
+    """How a file is called, and what it holds; - is standard input. Raises InvalidError for more than `most_bytes`, and
+    OSError."""
+    place = "standard input" if file == "-" else file
+    with contextlib.ExitStack() as stack:
+        opened = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
+        data = opened.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise InvalidError.of(f"{place} has more than {most_bytes:,} bytes. Shorten it.")
+    return place, data
 
 
 def of_files(action: argparse.Action) -> argparse.Action:

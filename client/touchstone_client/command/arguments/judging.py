@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from services.words import rubrics
 from services.words.job_options import MOST_BUDGET_USD
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments.declaring import between, of_files
+from touchstone_client.command.arguments.declaring import between, of_files, read_file
 from touchstone_client.errors import InvalidError
 from touchstone_client.specs import judge_spec
 
+_MOST_BYTES = 1024 * 1024
+"""Of a file with a rubric."""
 RUBRIC = "a JSON file that says what is judged; - for standard input"
 
 _MODEL = "model"
@@ -99,8 +99,7 @@ def judges_of(client: Client, options: argparse.Namespace) -> list[job_pb2.Judge
 
 def rubric_of(file: str) -> str:
     """The rubric in a file, as JSON. Raises InvalidError, with its mistakes, and OSError."""
-    place = "standard input" if file == "-" else file
-    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    place, data = read_file(file, _MOST_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

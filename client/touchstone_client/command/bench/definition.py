@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from services.experiments import files
@@ -16,6 +14,7 @@ from services.experiments.reading import ALIASES, NAMES
 from services.words.job_options import ALL
 from services.words.refusals import counted
 from services.words.sampling import PARAMETERS
+from touchstone_client.command.arguments.declaring import read_file
 from touchstone_client.errors import InvalidError, RefusedError
 
 _MOST_BYTES = 3_000_000
@@ -150,14 +149,7 @@ def _scenarios(file: str) -> list[Any]:
 def _understood(file: str, reads: Callable[[bytes], T]) -> tuple[str, T]:
     """How a file is called, and what is read from it. Raises InvalidError, also for one that is too large, and
     OSError."""
-    place = "standard input" if file == "-" else file
-    if file == "-":
-        data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-    else:
-        with Path(file).open("rb") as opened:
-            data = opened.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise InvalidError.of(f"{place} has more than {_MOST_BYTES:,} bytes. Shorten it.")
+    place, data = read_file(file, _MOST_BYTES)
     try:
         return place, reads(data)
     except DefinitionError as error:

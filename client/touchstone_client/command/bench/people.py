@@ -23,7 +23,7 @@ from services.words.refusals import counted
 from touchstone.v1 import results_service_pb2
 from touchstone.v1.rubric_pb2 import Rubric
 from touchstone_client.client import Client
-from touchstone_client.command.arguments.declaring import json_value, leaf, of_files
+from touchstone_client.command.arguments.declaring import json_value, leaf, of_files, read_file
 from touchstone_client.command.bench.board import add_experiment
 from touchstone_client.command.exits import DONE, REFUSED
 from touchstone_client.errors import InvalidError, NotFoundError
@@ -244,14 +244,7 @@ def _refused(wrong: list[str]) -> int:
 
 def _file(file: str) -> tuple[str, list[Any], Mapping[str, Any]]:
     """How the file is called, its cells, and all that it holds. Raises InvalidError, and OSError."""
-    place = "standard input" if file == "-" else file
-    if file == "-":
-        data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-    else:
-        with Path(file).open("rb") as opened:
-            data = opened.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise InvalidError.of(f"{place} has more than {_MOST_BYTES:,} bytes.")
+    place, data = read_file(file, _MOST_BYTES)
     try:
         value = json_value(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
