@@ -7,6 +7,7 @@ import html
 import re
 
 from tests.e2e.every_page import dataset_with_runs
+from tests.gateway import experiment_boards
 from tests.gateway.fake_data import HOSTILE
 from tests.gateway.fake_world import World, spec
 from tests.gateway.gateway_server import Running
@@ -45,6 +46,13 @@ async def test_runs_of_a_dataset_stand_under_its_name(gateway: Running) -> None:
     text = await page(gateway, "/compare")
     assert "<h2>triage.jsonl</h2>" in text
     assert f"<h2>{held}</h2>" not in text
+
+
+async def test_runs_of_a_dataset_that_is_not_listed_stand_under_its_name(gateway: Running) -> None:
+    experiment_boards.add(gateway.world, "tips")
+    text = await page(gateway, "/compare")
+    assert "<h2>tips</h2>" in text
+    assert "<h2>ds_" not in text
 
 
 async def test_ticked_boxes_lead_to_one_address(gateway: Running) -> None:

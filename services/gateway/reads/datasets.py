@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from services import further_fields, rpc
+from services.errors import TouchstoneError
 from services.gateway.backend import Backend
-from services.gateway.reads import values
+from services.gateway.reads import jobs, values
 from services.words import chat
 from services.words.sampling import PARAMETERS
-from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2
+from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
 
 _DELETE_TIMEOUT_S = 30.0
 
@@ -45,3 +46,20 @@ def sampling_body(sampling: job_pb2.Sampling) -> dict[str, Any]:
     body = {one.rest: getattr(sampling, name) for name, one in PARAMETERS.items() if sampling.HasField(name)}
     custom = further_fields.fields(sampling)
     return body | ({"custom_config": custom} if custom else {})
+
+
+async def name_of(backend: Backend, suite: str, caller: rpc.Identity) -> str:
+    """A dataset's name by its id, of a deleted one from its newest run; other names as they are."""
+    if not jobs.is_dataset(suite):
+        return suite
+    try:
+        call = dataset_service_pb2.GetDatasetRequest(dataset_id=suite)
+        return (await backend.ask(backend.datasets.GetDataset, call, caller)).dataset.name
+    except TouchstoneError:
+        pass
+    try:
+        runs = results_service_pb2.ResultsServiceListJobsRequest(suite=suite, page_size=1, without_counts=True)
+        found = (await backend.ask(backend.results.ListJobs, runs, caller)).jobs
+    except TouchstoneError:
+        return suite
+    return found[0].spec.dataset.name if found else suite

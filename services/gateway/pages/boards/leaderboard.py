@@ -30,12 +30,12 @@ from services.gateway.pages.compare.view import report_of
 from services.gateway.pages.display import palette
 from services.gateway.pages.display.charts import Axis
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
-from services.gateway.reads import jobs
+from services.gateway.reads import datasets
 from services.gateway.reads.catalogue import Catalogue
 from services.gateway.reads.questions import SUITE_SCORE, ask_leaderboard, require_answered
 from services.words.enums import MODES, WEIGHTINGS, weighting_name
 from services.words.jobs import ENDED_EARLY, status_of
-from touchstone.v1 import dataset_service_pb2, job_pb2, metric_pb2, results_service_pb2, suite_pb2
+from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
 TOPS = (10, 20, 50, 100)
 _TREND_DAYS, _MOST_TRENDS = 365, 500
@@ -129,7 +129,9 @@ async def leaderboard(request: Request) -> Response:
     if problem:
         board = results_service_pb2.GetLeaderboardResponse()
     values = {
-        "title": known.title if known else await dataset_name(request, view.suite),
+        "title": known.title
+        if known
+        else await datasets.name_of(context.of(request).backend, view.suite, context.identity(request)),
         "completed": 0 if board.entries or problem else (await _runs(request, view.suite, size=1)).total_size,
         "problem": problem,
         "request_id": uuid.uuid4().hex,
@@ -281,24 +283,6 @@ async def _problem(
 
 def _all(suites: Sequence[suite_pb2.Suite]) -> set[str]:
     return {spec.metric for suite in suites for task in suite.tasks for spec in task.metrics}
-
-
-async def dataset_name(request: Request, suite: str) -> str:
-    """A dataset's name by its id, of a deleted one from its newest run; other names as they are."""
-    if not jobs.is_dataset(suite):
-        return suite
-    ctx, caller = context.of(request), context.identity(request)
-    try:
-        call = dataset_service_pb2.GetDatasetRequest(dataset_id=suite)
-        return (await ctx.backend.ask(ctx.backend.datasets.GetDataset, call, caller)).dataset.name
-    except TouchstoneError:
-        pass
-    try:
-        runs = results_service_pb2.ResultsServiceListJobsRequest(suite=suite, page_size=1, without_counts=True)
-        found = (await ctx.backend.ask(ctx.backend.results.ListJobs, runs, caller)).jobs
-    except TouchstoneError:
-        return suite
-    return found[0].spec.dataset.name if found else suite
 
 
 async def _newest_suite(request: Request) -> str:

@@ -18,13 +18,13 @@ from starlette.responses import RedirectResponse, Response
 from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
 from services.gateway.http.responses import CSV, JSONResponse, csv_of
-from services.gateway.pages.boards.leaderboard import Offer, dataset_name, metrics_of
+from services.gateway.pages.boards.leaderboard import Offer, metrics_of
 from services.gateway.pages.display import formatting, palette
 from services.gateway.pages.display.trend_chart import Line, Point, trend_chart
 from services.gateway.pages.jobs.history import JobRow, job_rows
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.pages.operations.queue import starts
-from services.gateway.reads import jobs
+from services.gateway.reads import datasets, jobs
 from services.gateway.reads.questions import require_known
 from services.words.enums import mode_name
 from services.words.jobs import status_of, suite_of
@@ -233,7 +233,9 @@ async def _evaluators(request: Request) -> Sequence[evaluator_pb2.Evaluator]:
 
 async def _title(request: Request, suite: str, offer: Offer) -> str:
     known = offer.suite(suite)
-    return (known.title or known.suite) if known else await dataset_name(request, suite)
+    if known:
+        return known.title or known.suite
+    return await datasets.name_of(context.of(request).backend, suite, context.identity(request))
 
 
 def _choices(view: View, offer: Offer) -> dict[str, Any]:

@@ -17,13 +17,15 @@ from services.gateway.pages.compare.figures import Known, figures_of, focus_of, 
 from services.gateway.pages.compare.view import LEAST, MARGINS, MOST, View
 from services.gateway.pages.display import palette, work_words
 from services.gateway.pages.layout.shell import render
-from services.gateway.reads import jobs
+from services.gateway.reads import datasets, jobs
 from services.gateway.reads.questions import ask_side_by_side
 from services.words.jobs import suite_of
 from touchstone.v1 import comparison_pb2, dataset_service_pb2, job_pb2, metric_pb2, results_service_pb2
 
 _TIMEOUT_S = 60.0
 _MOST_CONFIGURATIONS = 500
+_MOST_ASKED = 20
+"""Datasets whose names are asked for one by one; others have their ids."""
 _IN_SIGHT = 40
 """Configurations of a suite that can be ticked; of a single suite all are."""
 
@@ -177,7 +179,7 @@ def _of_suite(view: View, chosen: Mapping[str, job_pb2.Job], suite: str) -> tupl
 
 
 async def _datasets(ctx: context.Context, caller: rpc.Identity) -> dict[str, str]:
-    """The names of the newest datasets. One without a name here is shown by its id."""
+    """The names of the newest listed datasets."""
     call = dataset_service_pb2.ListDatasetsRequest(page_size=_MOST_CONFIGURATIONS)
     try:
         held = (await ctx.backend.ask(ctx.backend.datasets.ListDatasets, call, caller)).datasets
@@ -200,9 +202,12 @@ async def _choices(request: Request, wanted: str, chosen: Sequence[str]) -> list
     for one in found:
         if one.job_id not in chosen and wanted in ("", one.suite):
             by_suite.setdefault(one.suite, []).append(one)
+    by_suite = {suite: held for suite, held in by_suite.items() if wanted or len(held) >= LEAST}
+    # Deleted datasets and those of experiments are in no list.
+    unlisted = [suite for suite in by_suite if suite not in titles][:_MOST_ASKED]
+    told = await asyncio.gather(*(datasets.name_of(ctx.backend, suite, caller) for suite in unlisted))
+    titles |= dict(zip(unlisted, told, strict=True))
     most = _MOST_CONFIGURATIONS if wanted else _IN_SIGHT
     return [
-        Choice(suite, titles.get(suite) or suite, held[:most], len(held[most:]))
-        for suite, held in by_suite.items()
-        if wanted or len(held) >= LEAST
+        Choice(suite, titles.get(suite) or suite, held[:most], len(held[most:])) for suite, held in by_suite.items()
     ]
