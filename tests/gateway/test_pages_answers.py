@@ -413,12 +413,13 @@ async def test_blind_no_run_is_named(gateway: Running) -> None:
     one = await answered(gateway)
     two = await answered(gateway, gateway.world.datasets[one.spec.dataset.dataset_id])
     gateway.world.jobs[two.job_id].spec.model = "gemma3:4b"
-    address = f"/side-by-side?jobs={one.job_id},{two.job_id}&row=rows%3A17"
-    await gateway.client.post(address.replace("?", "/preference?", 1), data={"choice": "tie"}, headers=HTML)
+    asked = f"jobs={one.job_id},{two.job_id}&row=rows%3A"
+    address = f"/side-by-side?{asked}17"
+    await gateway.client.post(f"/side-by-side/preference?{asked}17", data={"choice": "tie"}, headers=HTML)
     beside = 'id="beside"'
     open_ = (await page(gateway, address)).partition(beside)[2]
     assert open_.count("gemma3:4b") == 3, "its answer, what people prefer, and the list of runs"
-    blind = (await page(gateway, address.replace("17", "18") + "&blind=1")).partition(beside)[2]
+    blind = (await page(gateway, f"/side-by-side?{asked}18&blind=1")).partition(beside)[2]
     assert "qwen2.5:7b" not in blind
     assert "gemma3:4b" not in blind
 
