@@ -112,7 +112,8 @@ screenshots: setup-dev ## Draw all pages in every state into var/screenshots, an
 
 lock: setup-dev ## Update requirements/*.txt from pyproject.toml
 	@$(call lock,run,)
-	@$(call lock,dev,--extra dev --constraint requirements/run.txt)
+	@$(call lock,image,--extra oidc --extra otel --constraint requirements/run.txt)
+	@$(call lock,dev,--extra dev --extra oidc --extra otel --constraint requirements/image.txt)
 
 clean: ## Remove environments, caches and fetched assets; results in ./var are kept
 	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) $(MLFLOW_VENV) $(AIRFLOW_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor

@@ -65,7 +65,7 @@ INPUT_OUTPUT = {
 }  # fmt: skip
 LONGEST_FILE = 400
 SUBJECT = re.compile(r"^(work|results|audit|dlq|logs)\.[\w*>{-]|\$(KV|JS)\.")
-LOCKS = ("requirements/run.txt", "requirements/dev.txt")
+LOCKS = ("requirements/run.txt", "requirements/image.txt", "requirements/dev.txt")
 
 
 def sources(folder: str) -> list[Path]:
@@ -278,13 +278,13 @@ def test_every_locked_package_has_hashes_and_no_address(lock: str) -> None:
     assert not re.search(r"://|index-url|find-links|file:|\s/", text)
 
 
-def test_run_packages_are_the_same_versions_in_both_locks() -> None:
+def test_run_packages_are_the_same_versions_in_all_locks() -> None:
     def pins(lock: str) -> set[str]:
         return set(re.findall(r"(?m)^[\w.-]+==\S+", (ROOT / lock).read_text()))
 
-    run, dev = (pins(lock) for lock in LOCKS)
+    run, image, dev = (pins(lock) for lock in LOCKS)
 
-    assert run < dev
+    assert run < image < dev
 
 
 def test_the_models_packages_are_pinned_without_addresses() -> None:
