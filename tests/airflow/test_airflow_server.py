@@ -123,4 +123,4 @@ def test_rest_triggers_the_dag_and_the_wait_outlives_its_triggerer(
         assert answers(f"{run}/taskInstances/collect")["try_number"] == tries
         assert len(world.ollama.records) == CELLS
         board = answers(f"{run}/taskInstances/compare/xcomEntries/return_value?deserialize=true")["value"]
-        assert len(board["rows"]) == 4
+        assert len(board["leaderboard"]) == 4
