@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 # One part of a long suite: make test-stack PART=1/3
 PART ?= 0/1
 UV := $(shell command -v uv 2>/dev/null)
+comma := ,
 PROTOS := $(wildcard protos/touchstone/v1/*.proto)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where bytecode may not be kept, every process that a test starts would compile its modules again.
@@ -19,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-hosts test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock clean
+.PHONY: help setup setup-dev run demo test test-stack test-hosts test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock images clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -74,11 +75,12 @@ nightly: ## Run all checks and tests in full, which takes hours
 bench: setup-dev bench-env ## Measure speed and memory against a bare loop, lm_eval, Inspect, MLflow and SQLite (installs them)
 	@$(BIN)/python -m benchmarks --peers $(BENCH_VENV) --mlflow $(MLFLOW_VENV)
 
-check: setup-dev ## Check style, types, protos, and that generated stubs are up to date
+check: setup-dev ## Check style, types, protos, the Dockerfile, and that generated stubs are up to date
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@cd protos && buf lint && buf breaking --against released.txtpb
+	@hadolint deploy/images/Dockerfile
 	@rm -rf $(VENV)/protos && mkdir -p $(VENV)/protos
 	@$(call generate,$(VENV)/protos)
 	@diff -r -x __pycache__ $(VENV)/protos protos/gen || { echo "protos/gen differs from the protos. Run: make protos"; exit 1; }
@@ -109,6 +111,17 @@ docs: setup-dev ## Update the tables in docs that are generated from code
 
 screenshots: setup-dev ## Draw all pages in every state into var/screenshots, and those that docs show into docs/images
 	@$(BIN)/python -m tests.screenshots --images docs/images
+
+# touchstone-gpu is large: its base has vLLM and CUDA. PIP_CONFIG is a pip.conf that only the build sees.
+IMAGES ?= touchstone
+BUILDER = $(shell for tool in docker buildah podman; do $$tool info >/dev/null 2>&1 && echo $$tool && break; done)
+images: ## Build container images with docker, buildah or podman: IMAGES="touchstone touchstone-gpu" for all
+	@builder=$(BUILDER); version=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' services/__init__.py); \
+	test -n "$$builder" || { echo "Needs docker with a running daemon, buildah or podman. On Debian: apt install buildah"; exit 1; }; \
+	for image in $(IMAGES); do \
+	  DOCKER_BUILDKIT=1 $$builder build --file deploy/images/Dockerfile --target $$image \
+	    --tag $$image:latest --tag $$image:$$version $(if $(PIP_CONFIG),--secret id=pip.conf$(comma)src=$(PIP_CONFIG)) $(IMAGE_FLAGS) . || exit 1; \
+	done
 
 lock: setup-dev ## Update requirements/*.txt from pyproject.toml
 	@$(call lock,run,)
