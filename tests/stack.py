@@ -19,6 +19,7 @@ import pytest
 
 from deploy.local.ports import free_port, is_free
 from deploy.local.settings import ROOT
+from tests import rights_launcher
 from touchstone.v1 import (
     job_pb2,
     results_service_pb2,
@@ -39,7 +40,8 @@ class Stack:
     """One installation in `folder`. It may be stopped and started again there: ports and state stay the same.
 
     `endpoints` are the tables of its endpoints file; `environment` is added to its processes' (keys of providers,
-    settings). Requests to the REST API are limited only where `requests_per_minute` says so.
+    settings). Requests to the REST API are limited only where `requests_per_minute` says so. With `rights`, services
+    have the least rights at NATS, and stopping fails if NATS refused something.
     """
 
     def __init__(
@@ -52,8 +54,10 @@ class Stack:
         auth: str = "local",
         requests_per_minute: int = 1_000_000,
         environment: Mapping[str, str] | None = None,
+        rights: bool = bool(os.environ.get("TOUCHSTONE_LEAST_RIGHTS")),
     ) -> None:
         self.folder = folder
+        self.rights = rights
         self.state_dir = folder / "state"
         self.port, self.nats_port, self.nats_monitor_port, self.scheduler_port, self.results_port = _ports(5)
         self.responses: list[str] = []
@@ -91,7 +95,7 @@ class Stack:
         with launcher_log.open("ab") as output:
             said_before = launcher_log.stat().st_size
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "deploy.local", "serve"],
+                [sys.executable, "-m", "tests.rights_launcher" if self.rights else "deploy.local", "serve"],
                 cwd=ROOT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -122,6 +126,18 @@ class Stack:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
             raise AssertionError(f"the stack did not stop within {STOP_TIMEOUT_S:g} s\n{self.tails()}") from None
+        assert not self.violations(), "\n".join(self.violations())
+
+    def violations(self) -> list[str]:
+        """What NATS refused so far because of a missing right: each line of its log once."""
+        lines = (line for log in (self.state_dir / "logs").glob("nats.log*") for line in log.read_text().splitlines())
+        return sorted({line.partition(" - ")[2] for line in lines if "Violation" in line})
+
+    def as_service(self, service: str) -> dict[str, str]:
+        """Variables of a further process, which is one of the services to NATS."""
+        if self.rights:
+            return rights_launcher.login(self.state_dir, service, self.nats_port)
+        return {"TOUCHSTONE_NATS_URL": (self.state_dir / "nats-url").read_text().strip()}
 
     def tails(self, lines: int = 15) -> str:
         """The ends of all logs."""
@@ -139,7 +155,7 @@ class Stack:
     def evaluator(self, name: str, endpoints: Iterable[Endpoint]) -> Iterator[subprocess.Popen[bytes]]:
         """A further evaluator beside the launcher's, with endpoints of its own. The test may kill it."""
         environment = self._environment | {
-            "TOUCHSTONE_NATS_URL": (self.state_dir / "nats-url").read_text().strip(),
+            **self.as_service("evaluator"),
             "TOUCHSTONE_NATS_MONITOR_URL": f"http://127.0.0.1:{self.nats_monitor_port}",
             "TOUCHSTONE_RESULTS": f"127.0.0.1:{self.results_port}",
             "TOUCHSTONE_SERVICE_TOKEN": (self.state_dir / "service-token").read_text().strip(),
@@ -170,7 +186,7 @@ class Stack:
         made = subprocess.run(
             [sys.executable, "-m", "services.gateway", "token", *arguments],
             cwd=ROOT,
-            env=self._environment,
+            env=self._environment | self.as_service("gateway"),
             capture_output=True,
             text=True,
             timeout=120,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -22,7 +23,7 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from services.bus.contract import call_subject
+from services.bus.contract import call_session_subject, call_subject
 from services.bus.operations import Bus
 from services.errors import LimitReachedError, UnavailableError
 from touchstone.v1 import call_pb2
@@ -246,7 +247,8 @@ class CallSessions:
         task.add_done_callback(self._open.discard)
 
     async def _session(self, asked: Msg) -> None:
-        subject = self.bus.client.new_inbox()
+        # Not an inbox: the gateway may not send to where NATS answers evaluators.
+        subject = call_session_subject(uuid.uuid4().hex)
         subscription = await self.bus.client.subscribe(subject)
         try:
             call = call_pb2.Call.FromString(asked.data)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from services import environment
+from services.bus.login import PLAIN, Login
 from services.bus.operations import Bus
 from services.errors import InvalidRequestError, UnavailableError
 
@@ -36,12 +38,14 @@ class Settings:
     """How to reach NATS: `url` and `monitor_url` have the URLs of one node or of several, separated by commas.
 
     RESULTS holds at most `results_max_bytes`, which must be below the disk's size. New streams have `replicas` copies.
+    The `login` is the same for every node.
     """
 
     url: str
     monitor_url: str
     results_max_bytes: int
     replicas: int
+    login: Login = PLAIN
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -53,14 +57,18 @@ class Settings:
             monitor_url=environment.url("TOUCHSTONE_NATS_MONITOR_URL", "", ("http", "https")),
             results_max_bytes=environment.whole("TOUCHSTONE_RESULTS_MAX_BYTES", 2 * 1024**3, least, most),
             replicas=environment.whole("TOUCHSTONE_NATS_REPLICAS", 1, 1, 5),
+            login=Login.from_env(),
         )
-        _credentials(made.url)
+        if _credentials(made.url) and made.login.seed:
+            raise InvalidRequestError(
+                "TOUCHSTONE_NATS_URL has a token or a user, and TOUCHSTONE_NATS_NKEY_SEED_FILE is set. Use one of them."
+            )
         return made
 
     @property
     def secrets(self) -> list[str]:
-        """The part of the URLs that must not appear in logs: a token, or a user and a password."""
-        return list(_credentials(self.url).values())
+        """What must not appear in logs: an nkey's seed, and what the URLs have of a token, or a user and a password."""
+        return [*_credentials(self.url).values(), *([self.login.seed] if self.login.seed else [])]
 
 
 def _credentials(urls: str) -> dict[str, str]:
@@ -87,9 +95,11 @@ def _launched() -> str:
 class _Client(Client):
     """Ends requests that were on their way when the connection broke: their answers went down with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, login: Login) -> None:
         super().__init__()
         self.leaving = True
+        self._login = login
+        self._context: ssl.SSLContext | None = None
         self._waits: set[asyncio.Timeout] = set()
 
     async def request(
@@ -121,6 +131,25 @@ class _Client(Client):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNHEARD_MS)
         await super()._process_connect_init()
 
+    @property
+    def ssl_context(self) -> ssl.SSLContext:
+        """As in nats-py, but each connection reads the files again, which may have been renewed."""
+        if not self._login.ca:
+            return super().ssl_context
+        try:
+            self._context = self._login.context()
+        except (InvalidRequestError, OSError) as error:
+            if self._context is None:
+                raise
+            log.error("nats: %s. The certificates that were read before are still used.", error)
+        return self._context
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """As in nats-py, but who trusts only some servers does not say a word to one that shows no certificate."""
+        if self._login.ca and initial_connection and not info.get("tls_required"):
+            raise nats.errors.Error("the server offers no TLS, which TOUCHSTONE_NATS_TLS_CA requires")
+        await super()._process_info(info, initial_connection)
+
     async def _process_headers(self, headers: Any) -> dict[str, str] | None:
         """As in nats-py, but unreadable headers are ignored. An error here would end the connection, and each later one
         that receives the same stored message."""
@@ -143,9 +172,9 @@ class _Client(Client):
                 wait.reschedule(end)
 
 
-async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
+async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float = 30) -> Bus:
     """Connects to a node of NATS and stays connected, also by way of other nodes of its cluster. `url` may have several
-    URLs, separated by commas. Raises UnavailableError when no node answers in `timeout_s`."""
+    URLs, separated by commas. Raises UnavailableError when no node answers in `timeout_s`, or none takes the login."""
 
     async def on_error(error: Exception) -> None:
         # Permission denials look like timeouts to the caller; their real text comes only here.
@@ -168,6 +197,7 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
 
     options: dict[str, Any] = {
         **_credentials(url),
+        **login.options(),
         "name": name,
         "allow_reconnect": True,
         "max_reconnect_attempts": -1,
@@ -184,7 +214,7 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
     }
     deadline = asyncio.get_running_loop().time() + timeout_s
     while True:
-        client = _Client()
+        client = _Client(login)
         try:
             # Otherwise, a client that may reconnect for ever also tries its first connection for ever.
             async with asyncio.timeout_at(deadline):
@@ -193,8 +223,9 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
             if asyncio.get_running_loop().time() >= deadline:
                 # Without the token that may stand before each.
                 place = ", ".join(urlsplit(one.strip()).netloc.rpartition("@")[2] for one in url.split(","))
+                who = "nkey or certificate" if login.seed or login.ca else "token"
                 raise UnavailableError(
-                    f"NATS does not answer at {place}, or refuses the token. Start it, for example with `make run`, "
+                    f"NATS does not answer at {place}, or refuses the {who}. Start it, for example with `make run`, "
                     "or set TOUCHSTONE_NATS_URL."
                 ) from error
             await asyncio.sleep(0.2)
@@ -205,7 +236,7 @@ async def connect(url: str, name: str, *, timeout_s: float = 30) -> Bus:
 
 async def open_bus(settings: Settings, name: str) -> Bus:
     """Connects, checks that the nodes sync every write, and creates what is missing. What services start with."""
-    bus = await connect(settings.url, name)
+    bus = await connect(settings.url, name, settings.login)
     if settings.monitor_url:
         await require_sync(settings.monitor_url)
     else:

@@ -1,4 +1,4 @@
-"""Streams, subjects, headers and buckets: everything that may be on the bus. No other module names them."""
+"""Streams, subjects, headers and buckets: everything that may be on the bus. Only rights name them, too."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ SUSPECTS = "SUSPECTS"
 """Key by unit: how often it has crashed an evaluator while it ran alone. See `services.evaluator.units.suspects`."""
 SPLITS = "splits"
 """Subject for requesting a split of a Hub dataset from evaluators. See `services.bus.splits`."""
+_SESSIONS = "_sessions"
 ROOM = "room"
 """Subject at which the results service reports the room on its disk. Not stored: a full disk could not store it."""
 LIMITS = "LIMITS"
@@ -143,6 +144,17 @@ def logs_subject(job_id: str, level: str) -> str:
 def call_subject(endpoint: str) -> str:
     """Where to request a call of an endpoint's model. Not stored: a call is made at once or not at all."""
     return f"call.{endpoint}"
+
+
+def call_session_subject(session: str) -> str:
+    """Where the evaluator that makes a call is asked for its answer."""
+    # As for _SET_ASIDE.
+    return f"call.{_SESSIONS}.{session}"
+
+
+def split_session_subject(session: str) -> str:
+    """Where the evaluator that reads a split is asked for its pieces."""
+    return f"{SPLITS}.{_SESSIONS}.{session}"
 
 
 def usage_subject(endpoint: str) -> str:

@@ -343,8 +343,8 @@ class Bus(KeyValues):
         msg = await self.kv_get(JOBS, drain_key(evaluator))
         return bool(msg and msg.data)
 
-    async def token(self, digest: str) -> token_pb2.Token | None:
-        """The stored token, whose use is noted now and then. Raises UnavailableError without NATS."""
+    async def token(self, digest: str, *, note_use: bool = True) -> token_pb2.Token | None:
+        """The stored token; with `note_use`, its use is noted now and then. Raises UnavailableError without NATS."""
         try:
             msg = await self.kv_get(TOKENS, digest)
         except (nats.errors.Error, OSError) as error:
@@ -354,7 +354,7 @@ class Bus(KeyValues):
         if not (msg and msg.data):
             return None
         token = token_pb2.Token.FromString(msg.data)
-        if time.time() - token.last_used_at.seconds >= _USE_NOTED_EVERY_S:
+        if note_use and time.time() - token.last_used_at.seconds >= _USE_NOTED_EVERY_S:
             token.last_used_at.GetCurrentTime()
             # Only over the value that was read: a token that was revoked in between stays revoked. The token stays
             # valid if its use cannot be noted, as on a full disk.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from services import errors
-from services.bus.contract import SPLITS
+from services.bus.contract import SPLITS, split_session_subject
 from services.bus.operations import Bus
 from touchstone.v1 import dataset_service_pb2, suite_pb2
 
@@ -120,7 +121,8 @@ async def serve_splits(bus: Bus, open_split: OpenSplit) -> None:
 
 
 async def _session(bus: Bus, asked: Msg, open_split: OpenSplit) -> None:
-    subject = bus.client.new_inbox()
+    # Not an inbox: the results service may not send to where NATS answers evaluators.
+    subject = split_session_subject(uuid.uuid4().hex)
     subscription = await bus.client.subscribe(subject)
 
     async def next_request() -> Msg | None:

@@ -58,7 +58,8 @@ async def _serve(
     nats = bus.Settings.from_env()
     connection = await bus.open_bus(nats, f"evaluator {settings.name}")
     auth, tls = rpc.Settings.from_env(), rpc.Tls.from_env()
-    lookup = connection.token if auth.auth == "token" else None
+    # Evaluators may not write tokens.
+    lookup = partial(connection.token, note_use=False) if auth.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, auth.service_token, auth.wrong_tokens)
     # Connects at the first request: an evaluator of plain jobs runs without the results service.
     channel = rpc.channel(settings.results, tls)

@@ -103,7 +103,7 @@ async def _measure(context: Context) -> None:
 async def _reach(context: Context, nats: bus.Settings) -> None:
     while context.bus is None:
         try:
-            context.bus = await bus.connect(nats.url, "gateway")
+            context.bus = await bus.connect(nats.url, "gateway", nats.login)
         except UnavailableError as error:
             log.warning("models cannot be called yet: %s", error)
 

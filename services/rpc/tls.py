@@ -4,14 +4,12 @@ either side."""
 from __future__ import annotations
 
 import os
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 
-from services import environment, errors
+from services import environment, pem
 
 SYSTEM = "system"
 """As TOUCHSTONE_TLS_CA: the roots that gRPC ships, for certificates of a public authority."""
@@ -54,60 +52,27 @@ class Tls:
             (made.client_key, made.client_cert, "TOUCHSTONE_TLS_CLIENT_KEY", "TOUCHSTONE_TLS_CLIENT_CERT"),
             (made.client_cert, made.ca, "TOUCHSTONE_TLS_CLIENT_CERT", "TOUCHSTONE_TLS_CA"),
         )
-        for one, other, name, missing in needs:
-            if one and not other:
-                raise errors.InvalidRequestError(f"{name} is set but {missing} is not. Set both, or neither.")
+        pem.require_together(needs)
         return made
 
     def server_credentials(self) -> grpc.ServerCredentials | None:
         """None without a certificate. Raises InvalidRequestError for invalid files."""
         if not self.cert:
             return None
-        pair = _pair(self.cert, self.key, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_KEY")
-        clients = _authority(self.client_ca, "TOUCHSTONE_TLS_CLIENT_CA") if self.client_ca else None
+        pair = pem.pair(self.cert, self.key, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_KEY")
+        clients = pem.authority(self.client_ca, "TOUCHSTONE_TLS_CLIENT_CA") if self.client_ca else None
         return grpc.ssl_server_credentials([pair], clients, require_client_auth=clients is not None)
 
     def channel_credentials(self) -> grpc.ChannelCredentials | None:
         """None without a CA. Raises InvalidRequestError for invalid files."""
         if not self.ca:
             return None
-        roots = None if self.ca == SYSTEM else _authority(self.ca, "TOUCHSTONE_TLS_CA")
+        roots = None if self.ca == SYSTEM else pem.authority(self.ca, "TOUCHSTONE_TLS_CA")
         if not self.client_cert:
             return grpc.ssl_channel_credentials(roots)
-        pair = _pair(self.client_cert, self.client_key, "TOUCHSTONE_TLS_CLIENT_CERT", "TOUCHSTONE_TLS_CLIENT_KEY")
+        pair = pem.pair(self.client_cert, self.client_key, "TOUCHSTONE_TLS_CLIENT_CERT", "TOUCHSTONE_TLS_CLIENT_KEY")
         return grpc.ssl_channel_credentials(roots, *pair)
 
 
 PLAIN = Tls()
 """No TLS."""
-
-
-def _pair(cert: str, key: str, cert_name: str, key_name: str) -> tuple[bytes, bytes]:
-    """Key and certificate. For a wrong pair, gRPC would report that the port is in use, so Python's ssl checks it
-    first."""
-    pair = _read(key, key_name), _read(cert, cert_name)
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
-    except ssl.SSLError as error:
-        raise errors.InvalidRequestError(
-            f"{cert_name} ({cert}) and {key_name} ({key}) are not a PEM certificate and its unencrypted key."
-        ) from error
-    return pair
-
-
-def _authority(path: str, name: str) -> bytes:
-    text = _read(path, name)
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
-    except ssl.SSLError as error:
-        raise errors.InvalidRequestError(f"{name} ({path}) contains no PEM certificates.") from error
-    return text
-
-
-def _read(path: str, name: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise errors.InvalidRequestError(
-            f"{name} names {path}, which cannot be read: {error.strerror}. Name a PEM file."
-        ) from error

@@ -15,6 +15,7 @@ import pytest
 from deploy.local.settings import LaunchError
 from deploy.local.settings import Settings as Launcher
 from services import bus, environment, rpc
+from services.bus.login import new_seed
 from services.errors import InvalidRequestError
 from services.evaluator.settings import Settings as Evaluator
 from services.gateway.settings import Settings as Gateway
@@ -329,3 +330,38 @@ def test_nodes_of_nats_share_one_token(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidRequestError, match="the same token") as refused:
         bus.Settings.from_env()
     assert "secret" not in refused.value.message
+
+
+def test_a_login_of_nats_is_complete_and_shows_no_seed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seed = new_seed()
+    (tmp_path / "seed").write_text(f"{seed}\n")
+    monkeypatch.setenv("TOUCHSTONE_NATS_NKEY_SEED_FILE", str(tmp_path / "seed"))
+    settings = bus.Settings.from_env()
+    assert settings.secrets == [settings.login.seed] == [seed]
+    assert seed not in repr(settings)
+    (tmp_path / "wrong").write_text(seed[:-4])
+    for wrong in (seed, str(tmp_path), str(tmp_path / "wrong"), str(tmp_path / "none")):
+        monkeypatch.setenv("TOUCHSTONE_NATS_NKEY_SEED_FILE", wrong)
+        with pytest.raises(InvalidRequestError, match="must name a readable file with the seed") as refused:
+            bus.Settings.from_env()
+        assert seed[:-4] not in refused.value.message
+    monkeypatch.setenv("TOUCHSTONE_NATS_NKEY_SEED_FILE", str(tmp_path / "seed"))
+    monkeypatch.setenv("TOUCHSTONE_NATS_URL", "nats://secret@a:4222")
+    with pytest.raises(InvalidRequestError, match="Use one of them"):
+        bus.Settings.from_env()
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("CERT", "TOUCHSTONE_NATS_TLS_CERT is set but TOUCHSTONE_NATS_TLS_KEY is not"),
+        ("KEY", "TOUCHSTONE_NATS_TLS_KEY is set but TOUCHSTONE_NATS_TLS_CERT is not"),
+        ("CERT KEY", "TOUCHSTONE_NATS_TLS_CERT is set but TOUCHSTONE_NATS_TLS_CA is not"),
+        ("CA", "TOUCHSTONE_NATS_TLS_CA names /no/such, which cannot be read"),
+    ],
+)
+def test_tls_to_nats_is_complete(monkeypatch: pytest.MonkeyPatch, names: str, words: str) -> None:
+    for name in names.split():
+        monkeypatch.setenv(f"TOUCHSTONE_NATS_TLS_{name}", "/no/such")
+    with pytest.raises(InvalidRequestError, match=words):
+        bus.Settings.from_env()

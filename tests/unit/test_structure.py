@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 SERVICES = ("scheduler", "evaluator", "results", "gateway")
 SHARED = (
     *("environment", "errors", "expected_calls", "further_fields", "json_schemas", "json_values"),
-    *("numbers", "patterns"),
+    *("numbers", "patterns", "pem"),
     *("rpc", "bus", "telemetry", "words", "chat_requests", "experiments"),
 )
 PURE = (
@@ -238,7 +238,7 @@ def test_what_the_parity_check_runs_needs_neither_bus_nor_scorers(module: str) -
         assert imported.split(".")[0] not in ("grpc", "nats", "re2"), f"{imported} through {relative(path)}"
 
 
-def test_only_the_contract_names_nats_subjects() -> None:
+def test_only_the_contract_and_the_rights_name_nats_subjects() -> None:
     def texts(path: Path) -> Iterator[str]:
         documentation = {
             id(node.body[0].value)
@@ -258,6 +258,7 @@ def test_only_the_contract_names_nats_subjects() -> None:
     }
 
     assert found.pop("services/bus/contract.py")
+    assert found.pop("services/bus/rights.py")
     assert {path: subjects for path, subjects in found.items() if subjects} == {}
 
 

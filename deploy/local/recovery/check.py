@@ -94,7 +94,8 @@ async def _stopped(store: Path) -> AsyncIterator[str]:
 
 
 async def _running() -> AsyncIterator[str]:
-    connection = await bus.connect(bus.Settings.from_env().url, "check", timeout_s=5)
+    settings = bus.Settings.from_env()
+    connection = await bus.connect(settings.url, "check", settings.login, timeout_s=5)
     try:
         async for found in _streams(connection):
             yield found

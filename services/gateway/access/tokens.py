@@ -68,7 +68,7 @@ async def end(nats_bus: bus.Bus, digest: str, caller: rpc.Identity) -> None:
 
 async def _run(arguments: argparse.Namespace) -> None:
     settings = bus.Settings.from_env()
-    nats_bus = await bus.connect(settings.url, "tokens", timeout_s=5)
+    nats_bus = await bus.connect(settings.url, "tokens", settings.login, timeout_s=5)
     try:
         await nats_bus.ensure(settings.results_max_bytes, settings.replicas)
         if arguments.action == "create":

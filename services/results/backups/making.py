@@ -146,7 +146,8 @@ async def _who(client: Client) -> bytes:
 async def backup_of() -> str:
     """Asks the running results service for a backup; returns its folder on that machine. Raises UnavailableError with
     the reason, also when that process ends first."""
-    connection = await bus.connect(bus.Settings.from_env().url, "backup", timeout_s=5)
+    settings = bus.Settings.from_env()
+    connection = await bus.connect(settings.url, "backup", settings.login, timeout_s=5)
     client = connection.client
     try:
         maker = (await client.request(bus.BACKUPS_BY, timeout=_SILENT_S)).data
