@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from typing import Any
 
 from services.chat_requests import strict_json
@@ -10,9 +11,23 @@ from services.experiments.fields import DefinitionError
 from services.experiments.scenarios import read_lines
 
 
+def text(data: bytes) -> str:
+    """A file's text. Its lines end with a line feed. Raises RefusedError for bytes that are not UTF-8, and for NUL."""
+    try:
+        found = data.removeprefix(BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        why = f"has the byte 0x{error.object[error.start]:02X}, which is not UTF-8. Save the file as UTF-8."
+        raise RefusedError(f"Line {_line(error.object, error.start):,} {why}") from error
+    if "\0" in found:
+        where = _line(data, data.index(b"\0"))
+        raise RefusedError(f"Line {where:,} has a NUL byte. Remove it, and save the file as UTF-8.")
+    return found.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def definition(data: bytes, *, is_json: bool = False) -> dict[str, Any]:
     """The object in a YAML file, or in JSON, as `reading.read` takes it. Raises DefinitionError."""
     try:
+        data = text(data).encode()
         value = strict_json.parse(data, "file") if is_json else _yaml(data)
     except (RefusedError, WrongRowError) as error:
         raise DefinitionError([("", error.reason)]) from error
@@ -23,10 +38,14 @@ def definition(data: bytes, *, is_json: bool = False) -> dict[str, Any]:
 
 def scenarios(data: bytes) -> list[Any]:
     """The scenarios of a file of JSON Lines. Raises DefinitionError."""
-    try:
-        return read_lines(data)
-    except RefusedError as error:
-        raise DefinitionError([("scenarios", error.reason)]) from error
+    rows, wrong = read_lines(data)
+    if wrong:
+        raise DefinitionError([("scenarios", sentence) for sentence in wrong])
+    return rows
+
+
+def _line(data: bytes, place: int) -> int:
+    return data.count(b"\n", 0, place) + 1
 
 
 def _yaml(data: bytes) -> Any:

@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from services.chat_requests.faults import RefusedError, WrongRowError
+from services.chat_requests.faults import WrongRowError
 from services.chat_requests.strict_json import MOST_LINE_BYTES, dump, parse
 from services.experiments.prompts import data
 from services.words import refusals
@@ -21,6 +21,8 @@ from services.words import refusals
 TIPS = "tips"
 SETS = (TIPS,)
 MOST_SCENARIOS = 5_000
+_MOST_WRONG = 100
+"""Lines of a file that are named."""
 REFERENCE = "reference"
 """A scenario's field of this name is the reference of its rows."""
 
@@ -73,19 +75,23 @@ def digest(scenarios: Sequence[Scenario]) -> str:
     return sha256("".join(f"{dump(one.row)}\n" for one in scenarios).encode()).hexdigest()
 
 
-def read_lines(content: bytes) -> list[Any]:
-    """The rows of a JSON Lines file, as a definition takes them under `scenarios`; blank lines are ignored. Raises
-    RefusedError, with the number of the line."""
+def read_lines(content: bytes) -> tuple[list[Any], list[str]]:
+    """The rows of a JSON Lines file, as a definition takes them under `scenarios`, and a sentence with the number of
+    the line for each that is wrong, up to 100. Blank lines are ignored."""
     rows: list[Any] = []
+    wrong: list[str] = []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
-        if len(line) > MOST_LINE_BYTES:
-            raise RefusedError(f"Line {number:,}: {refusals.too_large('It', len(line), MOST_LINE_BYTES, 'bytes')}")
         if len(rows) == MOST_SCENARIOS:
-            raise RefusedError(f"The file has more than {MOST_SCENARIOS:,} scenarios. Leave some out.")
+            wrong.append(f"The file has more than {MOST_SCENARIOS:,} scenarios. Leave some out.")
+            break
+        if len(wrong) == _MOST_WRONG:
+            break
         try:
+            if len(line) > MOST_LINE_BYTES:
+                raise WrongRowError(refusals.too_large("It", len(line), MOST_LINE_BYTES, "bytes"))
             rows.append(parse(line))
         except WrongRowError as error:
-            raise RefusedError(f"Line {number:,}: {error.reason}") from error
-    return rows
+            wrong.append(f"Line {number:,}: {error.reason}")
+    return rows, wrong

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
 from tests.e2e.conftest import Visitor, press_to
 from tests.gateway import experiment_boards
@@ -105,3 +105,78 @@ async def test_a_definition_is_pasted(gateway: Running, visitor: Visitor) -> Non
     await expect(page.locator("aside")).to_contain_text("3 calls")
     await page.locator("#start").click()
     await expect(page).to_have_url(f"{gateway.url}/experiments/pasted")
+
+
+YAML = b"name: filed\nmodels: [phi4-mini]\nprompts: [v1]\nn_scenarios: 3\n"
+
+
+def chosen(name: str, data: bytes) -> FilePayload:
+    return {"name": name, "mimeType": "text/plain", "buffer": data}
+
+
+async def test_a_file_is_read_once_and_a_refused_one_takes_nothing_with_it(gateway: Running, visitor: Visitor) -> None:
+    visitor.expected = ("422",)
+    page = await visitor.page()
+    await page.goto("/experiments/new")
+    await page.get_by_text("YAML or JSON", exact=True).click()
+    text, file = page.get_by_label("Definition, in YAML or JSON"), page.get_by_label("Or a file, YAML or JSON").first
+    await text.fill("name: typed")
+    await file.set_input_files(chosen("tips.yaml", b"name: \0"))
+    await page.locator("#start").click()
+    await expect(page.locator("#definition-problem")).to_have_text(
+        "tips.yaml: Line 1 has a NUL byte. Remove it, and save the file as UTF-8."
+    )
+    await expect(text).to_have_value("name: typed")
+    await expect(file).to_have_value("")
+    await file.set_input_files(chosen("tips.yaml", YAML))
+    # The text is in focus while it is replaced.
+    await text.press("Control+Enter")
+    await expect(page.locator("aside")).to_contain_text("3 calls")
+    await expect(text).to_have_value(YAML.decode())
+    await expect(file).to_have_value("")
+    # The same file over a text that was changed by hand.
+    await text.fill("name: other")
+    await file.set_input_files(chosen("tips.yaml", YAML))
+    await page.get_by_role("button", name="Check again").click()
+    await expect(text).to_have_value(YAML.decode())
+    await text.fill(YAML.decode().replace("3", "4"))
+    await page.get_by_role("button", name="Check again").click()
+    await expect(page.locator("aside")).to_contain_text("4 calls")
+    await page.locator("#start").click()
+    await expect(page).to_have_url(f"{gateway.url}/experiments/filed")
+
+
+async def test_files_of_prompts_and_scenarios_fill_the_form(gateway: Running, visitor: Visitor) -> None:
+    page = await visitor.page(phone=True)
+    await page.goto("/experiments/new")
+    await page.get_by_label("Name of the experiment").fill(NAME)
+    await page.get_by_label("phi4-mini").check()
+    for shipped in ("v1", "v2-mentor", "v3-few-shot"):
+        await page.locator(f"#prompt-{shipped}").uncheck()
+    prompts = page.get_by_label("Or files, a template in each")
+    await prompts.set_input_files([chosen("a.txt", b"Tips for {{city}}"), chosen("b.txt", b"{{city}}?")])
+    await page.get_by_role("button", name="Another prompt of your own").click()
+    await expect(page.get_by_label("Own prompt, its id")).to_have_count(3)
+    await expect(prompts).to_have_value("")
+    await page.get_by_label("Your own").check()
+    lines = b'{"city": "Rome"}\n{"city": "Oslo"}\n'
+    await page.get_by_label("Or a file of such lines").set_input_files(chosen("cities.jsonl", lines))
+    await page.locator("#start").click()
+    await expect(page.locator("aside")).to_contain_text("4 calls")
+    await expect(page.get_by_label("JSON Lines, one scenario a line")).to_have_value(lines.decode())
+
+
+async def test_a_file_is_sent_without_scripts(gateway: Running, visitor: Visitor) -> None:
+    visitor.expected = ("422",)
+    page = await visitor.page(script=False)
+    await page.goto("/experiments/new")
+    await page.get_by_text("YAML or JSON", exact=True).click()
+    file = page.get_by_label("Or a file, YAML or JSON").first
+    await file.set_input_files(chosen("tips.yaml", b"name: ["))
+    await page.locator("#start").click()
+    await expect(page.locator("#definition-problem")).to_contain_text("tips.yaml: The file is not valid YAML on line")
+    await file.set_input_files(chosen("tips.yaml", YAML))
+    await page.locator("#start").click()
+    await expect(page.get_by_label("Definition, in YAML or JSON")).to_have_value(YAML.decode())
+    await page.locator("#start").click()
+    await expect(page).to_have_url(f"{gateway.url}/experiments/filed")

@@ -6,7 +6,9 @@ import html
 import json
 import re
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -28,7 +30,7 @@ from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 NAME = "tip-bench-2026-04-27"
 ADDRESS = f"/experiments/{NAME}"
 FORM = "/experiments/new"
-FIELDS = {
+FIELDS: dict[str, str | list[str]] = {
     "request_id": "one",
     "by": "fields",
     "name": NAME,
@@ -51,8 +53,24 @@ def started(gateway: Running) -> list[scheduler_service_pb2.RunExperimentRequest
     return [one for one in gateway.world.asked if isinstance(one, scheduler_service_pb2.RunExperimentRequest)]
 
 
+async def posted(
+    gateway: Running,
+    fields: Mapping[str, str | list[str]],
+    files: Sequence[tuple[str, str, bytes]] = (("definition_file", "", b""),),
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> httpx.Response:
+    """The form as a browser sends it. `files` are the field, the name and the bytes of each file; one that is not
+    chosen has neither name nor bytes."""
+    texts = [
+        (name, (None, one)) for name, value in fields.items() for one in ([value] if isinstance(value, str) else value)
+    ]
+    chosen = [(field, (name, data)) for field, name, data in files]
+    told = {"Origin": gateway.url, "Accept": "text/html", **headers}
+    return await gateway.client.post(FORM, files=[*texts, *chosen], headers=told)
+
+
 async def sent(gateway: Running, **fields: Any) -> httpx.Response:
-    return await gateway.client.post(FORM, data=FIELDS | fields, headers={"Origin": gateway.url, "Accept": "text/html"})
+    return await posted(gateway, FIELDS | fields)
 
 
 def checked_in(text: str) -> str:
@@ -463,7 +481,7 @@ async def test_a_definition_can_be_pasted(gateway: Running, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "Paste a definition"),
+        ("", "Paste a definition in YAML or JSON, or choose its file."),
         ("name: [", "YAML"),
         ("name: pasted\nsince: 2026-04-27\n", "since"),
         ("name: pasted\nmodels: [ollama/phi4-mini]\nprompts: [v9]\nn_scenarios: 3\n", "v9"),

@@ -147,6 +147,14 @@ document.addEventListener("htmx:before:morph:attr", (event) => {
   if (event.target.tagName === "DETAILS" && event.detail.attrName === "open") event.preventDefault();
 });
 
+// -- files of the form for experiments: the server has read them, and a text that came from one replaces what was typed
+document.addEventListener("htmx:after:swap", (event) => {
+  const form = event.detail.ctx?.sourceElement;
+  if (form?.id !== "new-experiment") return;
+  for (const field of form.querySelectorAll("[type=file]")) field.value = "";
+  for (const field of form.querySelectorAll("[data-filled]")) field.value = field.defaultValue;
+});
+
 document.addEventListener("click", (event) => {
   const target = event.target;
   if (target.closest("[data-theme-switch]")) return nextTheme();

@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 
 API = ("/api/", "/admin/", "/v1/", "/openapi.json")
 """Paths with these beginnings are answered in JSON and count against the limit of requests."""
-UPLOAD_PAGE = "/datasets/upload"
-UPLOADS = frozenset({"/admin/datasets/upload", "/admin/datasets/preview", "/v1/files", UPLOAD_PAGE})
+UPLOAD_PAGE, EXPERIMENT_FORM = "/datasets/upload", "/experiments/new"
+UPLOADS = frozenset({"/admin/datasets/upload", "/admin/datasets/preview", "/v1/files", UPLOAD_PAGE, EXPERIMENT_FORM})
 """Paths whose handlers read the body as it comes, count it, and themselves check whether a session may send it."""
 CHAT_CALL, RESPONSE_CALL = "/v1/chat/completions", "/v1/responses"
 _OPEN_PATHS = ("/healthz", "/readyz")

@@ -28,12 +28,12 @@ from services.gateway.openai.objects import CHAT
 from services.gateway.reads import jobs
 from services.gateway.uploads import body
 from services.gateway.uploads.body import chunks, store
+from services.gateway.uploads.parts import MULTIPART, boundary, is_form
 from services.words import chat, refusals
 from services.words.enums import LAST_ASSISTANT
 from services.words.fields import EXPIRY_S
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, job_pb2, results_service_pb2
 
-_FORM = "multipart/form-data"
 _ANCHOR, _SECONDS = "expires_after[anchor]", "expires_after[seconds]"
 _OPENAI_FIELDS = ("purpose", _ANCHOR, _SECONDS)
 _DELETE_S = 30.0
@@ -46,12 +46,12 @@ async def create(call: Call) -> JSONResponse:
     if context.caller(call.request).session:
         raise PermissionDeniedError("This address is for programs. Send a token: Authorization: Bearer <token>.")
     kind = call.request.headers.get("content-type", "")
-    if kind.partition(";")[0].strip().lower() != _FORM:
-        raise HTTPException(415, f"Send {_FORM} with purpose=batch and the file.")
+    if not is_form(kind):
+        raise HTTPException(415, f"Send {MULTIPART} with purpose=batch and the file.")
     settings = call.ctx.settings
     with call.ctx.uploads.slot(call.caller.user):
         arriving = chunks(call.request, settings.upload_max_bytes, settings.upload_idle_s)
-        sent = body.Form(arriving, body.boundary(kind), (*_OPENAI_FIELDS, "last_assistant"), late=_OPENAI_FIELDS)
+        sent = body.Form(arriving, boundary(kind), (*_OPENAI_FIELDS, "last_assistant"), late=_OPENAI_FIELDS)
         fields = await sent.fields()
         last = fields.get("last_assistant", "")
         if last and last not in LAST_ASSISTANT:
@@ -296,7 +296,7 @@ ENDPOINTS = (
         "Upload a batch file.",
         answer=objects.FILE,
         errors=(409,),
-        reads={_FORM: _UPLOAD},
+        reads={MULTIPART: _UPLOAD},
         base=OPENAI,
     ),
     Endpoint(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from services.gateway.http.middleware import UPLOAD_PAGE
+from services.gateway.http.middleware import EXPERIMENT_FORM, UPLOAD_PAGE
 from services.gateway.pages.boards import leaderboard, overview
 from services.gateway.pages.compare.page import compare
 from services.gateway.pages.datasets import listing as datasets
@@ -12,7 +12,6 @@ from services.gateway.pages.datasets import page as dataset
 from services.gateway.pages.datasets.live import all_runs
 from services.gateway.pages.events import events
 from services.gateway.pages.experiments import page as experiments
-from services.gateway.pages.experiments.listing import FORM
 from services.gateway.pages.experiments.start import form_page, start_experiment
 from services.gateway.pages.items.listing import annotate, item, items
 from services.gateway.pages.items.side_by_side import prefer, side_by_side, verdict
@@ -84,8 +83,8 @@ routes = [
     Route("/side-by-side/verdict", verdict),
     Route("/side-by-side/preference", prefer, methods=["POST"]),
     Route("/experiments", experiments.index),
-    Route(FORM, form_page),
-    Route(FORM, start_experiment, methods=["POST"]),
+    Route(EXPERIMENT_FORM, form_page),
+    Route(EXPERIMENT_FORM, start_experiment, methods=["POST"]),
     Route("/experiments/{name}", experiments.show),
     Route("/datasets", datasets.index),
     Route(UPLOAD_PAGE, datasets.upload, methods=["POST"]),

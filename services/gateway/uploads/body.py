@@ -1,28 +1,26 @@
 """An upload's body as it comes: counted, in pieces of a suitable size, each awaited for a limited time, and passed on.
 
-It goes to the service that stores datasets, at that service's pace. A multipart/form-data body (RFC 7578) is read as it
-arrives, too: text fields and one file, never whole in memory.
+It goes to the service that stores datasets, at that service's pace. A form is read as it arrives, too: text fields and
+one file, never whole in memory.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-import sys
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
-from typing import Final, Literal
 
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from services import rpc
 from services.errors import InvalidRequestError
+from services.gateway import context
+from services.gateway.access.auth import CSRF_HEADER, require_csrf
 from services.gateway.backend import Backend
+from services.gateway.uploads.parts import Part, Parts, disposition
 from services.words.refusals import counted
 from touchstone.v1 import dataset_pb2, dataset_service_pb2
 
@@ -30,29 +28,8 @@ FILE = "file"
 """The part that is the file."""
 MOST_FIELD_BYTES = 128 * 1024
 MOST_FIELDS = 32
-MOST_HEADER_BYTES = 16 * 1024
-"""Most bytes of a part's header, such as the one with the file's name, which is cut when it is stored."""
-_CUT = "The form ends before its last boundary. Send it again completely."
-_PLAIN = ("", "7bit", "8bit", "binary")
-
 MOST_CHARACTERS = 200
 _MOST_ENDING = 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part's headers, their names in lower case."""
-
-    headers: Mapping[str, bytes]
-
-
-_PART_END: Final = "part end"
-
-
-_END: Final = "end"
-
-
-_Event = _Part | bytes | Literal["part end", "end"]
 
 
 @dataclass(slots=True)
@@ -73,36 +50,15 @@ class Form:
     given: dict[str, str] = field(default_factory=dict)
     file_name: str | None = None
     """The sender's name of the file; known after `fields`, None without a name."""
-    _events: deque[_Event] = field(default_factory=deque)
-    _headers: dict[str, bytes] = field(default_factory=dict)
-    _header: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
-    _parser: MultipartParser = field(init=False)
+    _parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
-        try:
-            self._parser = MultipartParser(
-                self.boundary,
-                {
-                    "on_part_begin": self._headers.clear,
-                    "on_header_begin": self._header_begins,
-                    "on_header_field": lambda data, start, end: self._header_goes_on(0, data[start:end]),
-                    "on_header_value": lambda data, start, end: self._header_goes_on(1, data[start:end]),
-                    "on_header_end": self._header_ends,
-                    "on_headers_finished": lambda: self._events.append(_Part(dict(self._headers))),
-                    "on_part_data": lambda data, start, end: self._events.append(data[start:end]),
-                    "on_part_end": lambda: self._events.append(_PART_END),
-                    "on_end": lambda: self._events.append(_END),
-                },
-                # Their size is checked while they are read, with a fitting sentence.
-                max_header_size=sys.maxsize,
-            )
-        except FormParserError as error:
-            raise InvalidRequestError("The boundary in Content-Type is too long.") from error
+        self._parts = Parts(self.chunks, self.boundary)
 
     async def fields(self) -> dict[str, str]:
         """The text fields before the file, by name."""
-        while isinstance(event := await self._next(), _Part):
-            name, file_name = _disposition(event)
+        while isinstance(event := await self._parts.next(), Part):
+            name, file_name = disposition(event)
             if name == FILE:
                 self.file_name = file_name
                 return self.given
@@ -111,10 +67,10 @@ class Form:
 
     async def file(self) -> AsyncIterator[bytes]:
         """The file's bytes as they come. It ends only if the form also ends after it."""
-        while isinstance(event := await self._next(), bytes):
+        while isinstance(event := await self._parts.next(), bytes):
             yield event
-        while isinstance(event := await self._next(), _Part):
-            name, file_name = _disposition(event)
+        while isinstance(event := await self._parts.next(), Part):
+            name, file_name = disposition(event)
             if name == FILE:
                 raise InvalidRequestError("The form has two files. Send each in its own upload.")
             if name not in self.late:
@@ -137,7 +93,7 @@ class Form:
 
     async def _text(self, name: str) -> str:
         text = bytearray()
-        while isinstance(event := await self._next(), bytes):
+        while isinstance(event := await self._parts.next(), bytes):
             text += event
             if len(text) > MOST_FIELD_BYTES:
                 raise InvalidRequestError(f"{name} has more than {MOST_FIELD_BYTES:,} bytes.", name)
@@ -145,54 +101,6 @@ class Form:
             return text.decode()
         except UnicodeDecodeError as error:
             raise InvalidRequestError(f"{name} is not UTF-8.", name) from error
-
-    async def _next(self) -> _Event:
-        while not self._events:
-            chunk = await anext(self.chunks, None)
-            if chunk is None:
-                raise InvalidRequestError(_CUT)
-            try:
-                self._parser.write(chunk)
-            except FormParserError as error:
-                raise InvalidRequestError(
-                    "The form cannot be read. Send multipart/form-data with the boundary that Content-Type names."
-                ) from error
-        return self._events.popleft()
-
-    def _header_begins(self) -> None:
-        self._header[0].clear()
-        self._header[1].clear()
-
-    def _header_goes_on(self, place: int, data: bytes) -> None:
-        self._header[place].extend(data)
-        if len(self._header[place]) > MOST_HEADER_BYTES:
-            raise InvalidRequestError(
-                f"A header of the form has more than {MOST_HEADER_BYTES:,} bytes. Give the file a shorter name."
-            )
-
-    def _header_ends(self) -> None:
-        self._headers[self._header[0].decode("latin-1").lower()] = bytes(self._header[1])
-
-
-def _disposition(part: _Part) -> tuple[str, str | None]:
-    """A part's name, and its file name if it has one."""
-    if part.headers.get("content-transfer-encoding", b"").decode("latin-1").strip().lower() not in _PLAIN:
-        raise InvalidRequestError("Parts with a Content-Transfer-Encoding are not read. Send their bytes as they are.")
-    kind, options = parse_options_header(part.headers.get("content-disposition", b""))
-    if kind != b"form-data" or b"name" not in options:
-        raise InvalidRequestError("A part of the form has no name in its Content-Disposition.")
-    file_name = options.get(b"filename")
-    return options[b"name"].decode("utf-8", "replace"), None if file_name is None else file_name.decode(
-        "utf-8", "replace"
-    )
-
-
-def boundary(content_type: str) -> bytes:
-    """The boundary of a multipart/form-data type. Raises InvalidRequestError without one."""
-    found = parse_options_header(content_type)[1].get(b"boundary", b"")
-    if not found:
-        raise InvalidRequestError("Content-Type names no boundary. Send multipart/form-data; boundary=…")
-    return found
 
 
 def clean_name(name: str, otherwise: str) -> str:
@@ -207,6 +115,13 @@ def clean_name(name: str, otherwise: str) -> str:
     _, point, ending = seen.rpartition(".")
     kept = f".{ending}" if point and len(ending) <= _MOST_ENDING else ""
     return seen[: MOST_CHARACTERS - len(kept)] + kept
+
+
+def require_own(request: Request, token: str) -> None:
+    """A browser's session shows its CSRF token in a header, or in a form's field. Raises PermissionDeniedError."""
+    caller = context.caller(request)
+    if caller.session:
+        require_csrf(caller, request.headers.get(CSRF_HEADER) or token)
 
 
 PIECE_BYTES = 256 * 1024

@@ -11,17 +11,17 @@ from starlette.requests import Request
 
 from services.errors import InvalidRequestError
 from services.gateway import context
-from services.gateway.access.auth import CSRF_FIELD, CSRF_HEADER, require_csrf
+from services.gateway.access.auth import CSRF_FIELD
 from services.gateway.fields import scoring
 from services.gateway.fields.checks import integer, one_of, text
 from services.gateway.fields.query import Parameter, values_of
 from services.gateway.uploads import body
-from services.gateway.uploads.body import chunks, preview, store
+from services.gateway.uploads.body import chunks, preview, require_own, store
+from services.gateway.uploads.parts import MULTIPART, boundary
 from services.words.enums import LAST_ASSISTANT, UPLOAD_FORMATS
 from services.words.fields import INT64_MAX
 from touchstone.v1 import dataset_pb2, dataset_service_pb2
 
-MULTIPART = "multipart/form-data"
 _MOST_TEMPLATE = 64 * 1024
 NAME = text(200)
 TEMPLATE = text(_MOST_TEMPLATE)
@@ -93,24 +93,16 @@ async def _sent(request: Request) -> AsyncIterator[tuple[dataset_pb2.DatasetOpti
     with ctx.uploads.slot(user.user):
         arriving = chunks(request, settings.upload_max_bytes, settings.upload_idle_s)
         if media == MULTIPART:
-            sent = body.Form(arriving, body.boundary(kind), _KNOWN, (CSRF_FIELD,))
+            sent = body.Form(arriving, boundary(kind), _KNOWN, (CSRF_FIELD,))
             fields = await sent.fields()
-            _require_own(request, fields.pop(CSRF_FIELD, ""))
+            require_own(request, fields.pop(CSRF_FIELD, ""))
             values = values_of(_together(given, fields), OPTIONS)
             options = _options(values, body.clean_name(sent.file_name or "", "dataset.jsonl"))
             yield options, sent.file(), values["request_id"] or ""
             return
-        _require_own(request, "")
+        require_own(request, "")
         values = values_of(given, OPTIONS)
         yield _options(values, RAW[media]), arriving, values["request_id"] or ""
-
-
-def _require_own(request: Request, token: str) -> None:
-    """A browser's session shows its CSRF token in a header, or in a form's field before the file."""
-    caller = context.caller(request)
-    if not caller.session:
-        return
-    require_csrf(caller, request.headers.get(CSRF_HEADER) or token)
 
 
 def _together(query: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,6 @@ from services.gateway.uploads.body import FILE
 from services.gateway.uploads.dataset import (
     LAST,
     LAST_ABOUT,
-    MULTIPART,
     NAME,
     OPTIONS,
     RAW,
@@ -25,6 +24,7 @@ from services.gateway.uploads.dataset import (
     previewed,
     received,
 )
+from services.gateway.uploads.parts import MULTIPART
 from services.words.enums import DATASET_FORMATS, LAST_ASSISTANT
 from services.words.fields import INT32_MAX, INT64_MAX
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, suite_pb2

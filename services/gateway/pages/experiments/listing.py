@@ -13,13 +13,13 @@ from starlette.responses import Response
 from services import rpc
 from services.errors import PermissionDeniedError
 from services.gateway import context
+from services.gateway.http.middleware import EXPERIMENT_FORM
 from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.words.jobs import is_finished, stage_of
 from touchstone.v1 import job_pb2, results_service_pb2
 
 PAGE_SIZE = 50
 LIVE = ("running", "scoring", "pending")
-FORM = "/experiments/new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ async def index(request: Request) -> Response:
         "live": not after and any_live(progress for _, progress in shown),
         "address": address,
         "cells": cells,
-        "form_address": FORM,
+        "form_address": EXPERIMENT_FORM,
     }
     if is_fragment(request):
         return fragment(request, "experiments/_list.html", values)

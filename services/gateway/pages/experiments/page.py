@@ -17,6 +17,7 @@ from services.experiments.definition import KEEP_ALIVE, MAX_MODEL_B, N_TIPS
 from services.experiments.prompts import SHIPPED
 from services.experiments.reading import shipped_rubric
 from services.gateway import context
+from services.gateway.http.middleware import EXPERIMENT_FORM
 from services.gateway.pages.boards.table import place_words
 from services.gateway.pages.display import palette
 from services.gateway.pages.experiments import board, listing
@@ -110,7 +111,7 @@ async def _shown(request: Request, name: str) -> Response:
         "slots": await _slots(request, found),
         "api": f"/api/bench/leaderboard/{quote(name)}",
         "runs": f"/api/bench/runs/{quote(name)}",
-        "form_address": listing.FORM,
+        "form_address": EXPERIMENT_FORM,
         **_definition(experiment, view, at),
     }
     if is_fragment(request):

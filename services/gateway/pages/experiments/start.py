@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -13,15 +14,17 @@ from services.experiments.prompts import SHIPPED, shipped
 from services.experiments.scenarios import tips
 from services.gateway import context
 from services.gateway.fields.job import in_rest
+from services.gateway.http.middleware import EXPERIMENT_FORM, MOST_DEFINITION_BYTES
 from services.gateway.pages.display import palette
 from services.gateway.pages.experiments import listing
 from services.gateway.pages.forms.dataset_form import Group, groups
-from services.gateway.pages.forms.experiment_form import MOST_OWN, ExperimentForm, JudgeFields
+from services.gateway.pages.forms.experiment_form import FILES, MOST_OWN, ExperimentForm, JudgeFields
 from services.gateway.pages.layout.shell import fragment, go_to, render
 from services.gateway.pages.runs.page import refusal
 from services.gateway.reads import airflow
 from services.gateway.reads.airflow import DagRun
-from services.words import rubrics
+from services.gateway.uploads import page_form
+from services.words import refusals, rubrics
 from services.words.sampling import PARAMETERS
 from touchstone.v1 import scheduler_service_pb2
 from touchstone.v1.scheduler_service_pb2 import RunExperimentResponse
@@ -38,44 +41,43 @@ async def start_experiment(request: Request) -> Response:
     """Checks what was sent and shows the counts; starts what was checked before, and shows the experiment, or the run
     of Airflow's DAG that will start it. 422 with a sentence under each wrong field. Raises PermissionDeniedError."""
     listing.require_admin(request)
-    sent = await request.form()
+    sent, files = await page_form.received(request, FILES, MOST_DEFINITION_BYTES)
     form = ExperimentForm.read(sent)
+    # In a thread: a large file takes seconds.
+    await asyncio.to_thread(form.take, files, MOST_DEFINITION_BYTES)
     if sent.get("act") == "prompt":
         # Room for one more prompt.
-        return await _drawn(request, form, None, 200, len(form.own) + 1)
-    starts = sent.get("act") == "start" and form.checked == _digest(form)
-    done = await _run(request, form, check_only=not starts)
+        return await _drawn(request, form, None, 422 if form.errors else 200, len(form.own) + 1)
+    starts = sent.get("act") == "start" and form.checked == form.digest()
+    done = None if form.errors else await _run(request, form, check_only=not starts)
     if done is None:
         form.checked = ""
         return await _drawn(request, form, None, 422)
     made, begun = done
     if starts and begun is None:
         return go_to(request, listing.address(made.experiment))
-    form.checked = _digest(form)
+    form.checked = form.digest()
     return await _drawn(request, form, made, 200, begun=begun)
-
-
-def _digest(form: ExperimentForm) -> str:
-    try:
-        return form.digest()
-    except TouchstoneError:
-        return ""
 
 
 async def _run(
     request: Request, form: ExperimentForm, *, check_only: bool
 ) -> tuple[RunExperimentResponse, DagRun | None] | None:
     """None if it was refused: the form says why."""
-    asked = form.asked()
+    asked = await asyncio.to_thread(form.asked)
     if asked is None:
         return None
     ctx = context.of(request)
     try:
         if isinstance(asked.get("provider"), str):
             asked["provider"] = (await ctx.catalogue.endpoint(asked["provider"], "provider")).endpoint
+        definition = json.dumps(asked, ensure_ascii=False)
+        if (size := len(definition.encode())) > MOST_DEFINITION_BYTES:
+            form.failure = refusals.too_large("The definition as JSON", size, MOST_DEFINITION_BYTES, "bytes")
+            return None
         call = scheduler_service_pb2.RunExperimentRequest(
             request_id=form.request_id[:64],
-            definition=json.dumps(asked, ensure_ascii=False),
+            definition=definition,
             judges=form.asked_judges(),
             check_only=check_only,
         )
@@ -136,5 +138,5 @@ async def _values(
         "most_own": MOST_OWN,
         "set_size": len(tips()),
         "offered_parameters": list(PARAMETERS.values()),
-        "form_address": listing.FORM,
+        "form_address": EXPERIMENT_FORM,
     }

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from starlette.datastructures import FormData, QueryParams
 
+from services.chat_requests.faults import RefusedError
 from services.experiments import files
 from services.experiments.definition import MAX_MODEL_B, N_TIPS
 from services.experiments.fields import DefinitionError
-from services.experiments.prompts import SHIPPED
+from services.experiments.prompts import SHIPPED, Prompt
 from services.experiments.scenarios import TIPS, tips
+from services.gateway.uploads.page_form import File
 from services.words import refusals, rubrics
 from services.words.fields import decimal
 from services.words.sampling import PARAMETERS
@@ -29,10 +30,11 @@ SET, OWN = "set", "own"
 """The scenarios: the first ones of the set that ships, or pasted lines."""
 MOST_OWN = 20
 """Prompts of one's own that the form has room for."""
-_MOST = 1_000_000
+FILES = ("definition_file", "lines_file", "prompt_file", "rubric_file")
+"""Fields whose files become texts of the form."""
 _NUMBERS = ("repeats", "n_tips", "max_model_b", "max_judge_b", "budget_usd", *(one.rest for one in PARAMETERS.values()))
 _PLACES = ("name", "models", "prompts", "scenarios", "diversity", "rubric", *_NUMBERS)
-_SAID = 3
+_SAID = 20
 """Problems of one field that are said."""
 
 
@@ -72,6 +74,10 @@ class ExperimentForm:
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     errors: dict[str, str] = field(default_factory=dict)
     failure: str = ""
+    filled: set[str] = field(default_factory=set)
+    """The names of texts that a file was put into."""
+    _parsed: tuple[str, dict[str, Any]] | None = None
+    """The text of a definition's file, and what it holds: YAML takes seconds."""
 
     @classmethod
     def read(cls, sent: QueryParams | FormData) -> ExperimentForm:
@@ -83,7 +89,7 @@ class ExperimentForm:
             return str(sent.get(name, "")).strip()[:most]
 
         def long(text: object) -> str:
-            return str(text)[:_MOST].replace("\r\n", "\n")
+            return str(text).replace("\r\n", "\n")
 
         parts = (
             [str(text).strip()[:400] for text in sent.getlist(name)]
@@ -109,6 +115,21 @@ class ExperimentForm:
             checked=one("checked"),
             request_id=one("request_id"),
         )
+
+    def take(self, sent: Mapping[str, Sequence[File]], most: int) -> None:
+        """Puts the texts of files into the form, those of the part that is chosen. Texts of a file that cannot be read
+        stay as they are, with a sentence in `errors` for each of its problems. Files have `most` bytes together."""
+        if self.by == TEXT:
+            self._fill("definition", "definition", sent.get("definition_file", ()), most, self._parse)
+            return
+        if self.of == OWN:
+            lines = sent.get("lines_file", ())
+            self._fill("lines", "scenarios", lines, most, lambda text: files.scenarios(text.encode()))
+        self._fill("rubric", "rubric", sent.get("rubric_file", ()), most, _rubric)
+        for file in sent.get("prompt_file", ()):
+            text = self._text_of("prompts", file, most, lambda text: Prompt.parse("own", text))
+            if text is not None:
+                self._add_prompt(file.name, text.rstrip("\n"))
 
     def asked(self) -> dict[str, Any] | None:
         """The definition, as far as it can be read; the scheduler says what is wrong with it. None for a text that
@@ -139,9 +160,9 @@ class ExperimentForm:
 
     def digest(self) -> str:
         """Names what was sent, without the id of the request."""
-        said = [self.by, repr(self.judges)]
-        said += [self.definition] if self.by == TEXT else [json.dumps(self._of_fields(), sort_keys=True, default=str)]
-        return hashlib.sha256("\0".join(said).encode(errors="replace")).hexdigest()[:16]
+        fields = (self.name, self.models, self.shipped, self.own, self.of, self.count, self.lines, self.diversity)
+        said = (self.definition,) if self.by == TEXT else (*fields, self.texts, self.rubric)
+        return hashlib.sha256(repr((self.by, self.judges, *said)).encode()).hexdigest()[:16]
 
     def refuse(self, problems: Sequence[tuple[str, str]]) -> None:
         """Puts each sentence to its field."""
@@ -150,9 +171,9 @@ class ExperimentForm:
             by_place.setdefault(self._place(path), []).append(sentence)
         for place, sentences in by_place.items():
             more = [f"{len(sentences) - _SAID} more."] if len(sentences) > _SAID else []
-            text = " ".join([*sentences[:_SAID], *more])
+            text = "\n".join([*sentences[:_SAID], *more])
             if place:
-                self.errors[place] = text
+                self.errors[place] = "\n".join(filter(None, (self.errors.get(place), text)))
             else:
                 self.failure = text
 
@@ -170,11 +191,53 @@ class ExperimentForm:
             return f"own-{own}" if 0 <= own < len(self.own) else "prompts"
         return root if root in _PLACES else ""
 
+    def _fill(self, name: str, place: str, sent: Sequence[File], most: int, reads: Callable[[str], object]) -> None:
+        for file in sent:
+            text = self._text_of(place, file, most, reads)
+            if text is not None:
+                setattr(self, name, text)
+                self.filled.add(name)
+
+    def _text_of(self, place: str, file: File, most: int, reads: Callable[[str], object]) -> str | None:
+        """A file's text, if `reads` can read it."""
+        try:
+            if file.data is None:
+                raise RefusedError(f"The files have more than {refusals.counted(most, 'byte')} together.")
+            text = files.text(file.data)
+            if not text.strip():
+                raise RefusedError("The file is empty.")
+            reads(text)
+        except RefusedError as error:
+            self.refuse([(place, f"{file.name}: {error.reason}")])
+        except DefinitionError as error:
+            self.refuse([(place, f"{file.name}: {sentence}") for _, sentence in error.problems])
+        else:
+            return text
+        return None
+
+    def _add_prompt(self, file_name: str, text: str) -> None:
+        """A prompt of one's own, whose id is the file's name. One that is there already is not replaced."""
+        stem = file_name.rpartition(".")[0] or file_name
+        prompt_id = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-.")[:64] or "prompt"
+        known = dict(self.own)
+        if prompt_id not in known and len(self.own) < MOST_OWN:
+            self.own.append((prompt_id, text))
+        elif prompt_id not in known:
+            why = f"The form has room for {MOST_OWN} prompts of your own. Write a definition for more."
+            self.refuse([("prompts", f"{file_name}: {why}")])
+        elif known[prompt_id] != text:
+            why = f"Another prompt has the id {prompt_id}. Change or empty that one, or rename the file."
+            self.refuse([("prompts", f"{file_name}: {why}")])
+
+    def _parse(self, text: str) -> None:
+        self._parsed = text, _object(text)
+
     def _of_text(self) -> dict[str, Any]:
-        text = self.definition.strip()
-        if not text:
-            raise DefinitionError([("definition", "Paste a definition, in YAML or JSON.")])
-        return files.definition(text.encode(errors="replace"), is_json=text.startswith("{"))
+        if not self.definition.strip():
+            raise DefinitionError([("definition", "Paste a definition in YAML or JSON, or choose its file.")])
+        if self._parsed and self._parsed[0] == self.definition:
+            return self._parsed[1]
+        return _object(self.definition)
 
     def _of_fields(self) -> dict[str, Any]:
         made: dict[str, Any] = {
@@ -183,24 +246,28 @@ class ExperimentForm:
             "prompts": [*self.shipped, *({"id": name, "template": text} for name, text in self.own)] or None,
             "scenarios": self._scenarios(),
             "diversity": self.diversity,
-            "rubric": self._rubric(),
+            "rubric": _rubric(self.rubric) if self.rubric.strip() else None,
             **{name: _number(text) for name, text in self.texts.items() if text},
         }
         return {name: value for name, value in made.items() if value is not None}
-
-    def _rubric(self) -> Any:
-        text = self.rubric.strip()
-        if not text:
-            return None
-        try:
-            return files.definition(text.encode(errors="replace"), is_json=text.startswith("{"))
-        except DefinitionError as error:
-            raise DefinitionError([("rubric", sentence) for _, sentence in error.problems]) from error
 
     def _scenarios(self) -> Any:
         if self.of == OWN:
             return files.scenarios(self.lines.encode(errors="replace"))
         return {"set": TIPS, "count": _number(self.count) if self.count else len(tips())}
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Of a definition in YAML or JSON. Raises DefinitionError."""
+    return files.definition(text.encode(errors="replace"), is_json=text.lstrip().startswith("{"))
+
+
+def _rubric(text: str) -> dict[str, Any]:
+    """Raises DefinitionError."""
+    try:
+        return _object(text)
+    except DefinitionError as error:
+        raise DefinitionError([("rubric", sentence) for _, sentence in error.problems]) from error
 
 
 def _model(chosen: str) -> Mapping[str, str]:

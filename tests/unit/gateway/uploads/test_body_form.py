@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from services.errors import InvalidRequestError
-from services.gateway.uploads import body
+from services.gateway.uploads import body, parts
 from tests.unit.gateway.uploads.forms import pieces
 
 KNOWN = ("scorer", "template")
@@ -26,7 +26,7 @@ END = b"--xyz--\r\n"
 
 
 async def read(data: bytes, cuts: Sequence[int] = ()) -> tuple[dict[str, str], str | None, bytes]:
-    sent = body.Form(pieces(data, cuts), body.boundary(TYPE), KNOWN)
+    sent = body.Form(pieces(data, cuts), parts.boundary(TYPE), KNOWN)
     fields = await sent.fields()
     return fields, sent.file_name, b"".join([piece async for piece in sent.file()])
 
@@ -54,7 +54,7 @@ async def test_a_file_may_have_no_name_and_the_end_may_be_followed_by_anything()
 @given(st.lists(st.integers(0, 10**6), max_size=40))
 async def test_fields_that_may_come_late_are_given_after_the_file(cuts: list[int]) -> None:
     data = part("scorer", b"x") + part("file", b"{}", file_name="a") + part("template", b"y") + END
-    sent = body.Form(pieces(data, cuts), body.boundary(TYPE), KNOWN, late=("template",))
+    sent = body.Form(pieces(data, cuts), parts.boundary(TYPE), KNOWN, late=("template",))
     assert await sent.fields() == {"scorer": "x"}
     assert [piece async for piece in sent.file()]
     assert sent.given == {"scorer": "x", "template": "y"}
@@ -74,7 +74,7 @@ FILE = part("file", b"{}", file_name="a")
     ],
 )
 async def test_late_fields_are_refused_like_early_ones(data: bytes, reason: str) -> None:
-    sent = body.Form(pieces(data), body.boundary(TYPE), KNOWN, late=("scorer",))
+    sent = body.Form(pieces(data), parts.boundary(TYPE), KNOWN, late=("scorer",))
     await sent.fields()
     with pytest.raises(InvalidRequestError) as refused:
         [piece async for piece in sent.file()]
@@ -110,7 +110,7 @@ REFUSED = [
 
 async def test_a_field_that_is_not_told_of_may_come() -> None:
     for name in ("csrf", "nope"):
-        sent = body.Form(pieces(part(name, b"x") + FILE + END), body.boundary(TYPE), KNOWN, ("csrf",))
+        sent = body.Form(pieces(part(name, b"x") + FILE + END), parts.boundary(TYPE), KNOWN, ("csrf",))
         if name == "csrf":
             assert await sent.fields() == {"csrf": "x"}
             continue
@@ -129,7 +129,7 @@ async def test_what_is_no_such_form_is_refused_with_what_to_do(data: bytes, word
 def test_a_type_without_a_boundary_is_refused() -> None:
     for kind in ("multipart/form-data", "multipart/form-data; boundary=", 'multipart/form-data; boundary=""'):
         with pytest.raises(InvalidRequestError, match="names no boundary"):
-            body.boundary(kind)
+            parts.boundary(kind)
     with pytest.raises(InvalidRequestError, match="too long"):
         body.Form(pieces(b""), b"x" * 300, KNOWN)
 
