@@ -10,14 +10,16 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.simulator.history import COMPLETED, FINALIZING, PLANNING, History, name
+from tests.simulator.history import COMPLETED, FINALIZING, PENDING, PLANNING, History, name
 from tests.simulator.model import JUDGE
-from tests.simulator.processes import ENDPOINT
+from tests.simulator.processes import ENDPOINT, SLOTS
 from tests.simulator.users import Users
 from touchstone.v1 import job_pb2
 
 _RUBRIC = json.dumps({"version": "short-v1", "criteria": [{"name": "short"}]})
 _ITEMS = 24
+_LOOKS, _LOOK_S = 100, 0.05
+"""How often, and with how many virtual seconds in between, a waiting judge is looked for."""
 _Key = tuple[str, int, int]
 """The judged job, its attempt, and the judge's seed."""
 
@@ -82,13 +84,17 @@ class JudgeUsers:
         self._users.jobs.extend(sorted(known.difference(self._users.jobs)))
         kinds: list[tuple[int, Callable[[], Awaitable[None]]]] = [(6, self.run)]
         if self._users.jobs:
-            kinds += [(6, self.judge), (30 if self._incomplete() else 2, self.at_once)]
+            kinds += [(6, self.judge), (30 if self._incomplete() else 2, self.at_once), (8, self.overtake)]
         return kinds
 
-    async def run(self) -> None:
-        """A job that names one or two judges."""
+    async def begin(self) -> None:
+        """What the first of the users does."""
+        await self._chance.choice([self.run, self.overtake])()
+
+    async def run(self, large: float = 0.7) -> None:
+        """A job that names one or two judges; `large` is the chance that it may complete with gaps."""
         spec = self._users.spec()
-        if self._chance.random() < 0.7:
+        if self._chance.random() < large:
             # So large that it completes although an item has no answer, and then may run again.
             spec.suite.limit = _ITEMS
             del spec.suite.tasks[1:]
@@ -102,6 +108,35 @@ class JudgeUsers:
         """A job that runs again while somebody asks for a judge."""
         job_id = self._chance.choice(self._incomplete() or self._users.jobs)
         await asyncio.gather(self._users.retry(job_id), self.judge(job_id))
+
+    async def overtake(self) -> None:
+        """A job that runs again while a judge that it names waits, as other jobs have all slots."""
+        await self.run(large=1.0)
+        is_full = False
+        for _ in range(_LOOKS):
+            if judged := self._judged_by_waiting():
+                await self._users.retry(self._chance.choice(judged))
+                return
+            if not is_full and any(self._names_judges(job_id) for job_id in self._incomplete()):
+                is_full = True
+                await asyncio.gather(*(self._users.create() for _ in range(SLOTS + 1)))
+            await asyncio.sleep(_LOOK_S)
+
+    def _names_judges(self, job_id: str) -> bool:
+        return bool(self._judges.history.job(job_id).spec.judges)
+
+    def _judged_by_waiting(self) -> list[str]:
+        """Completed jobs that may run again and of which a named judge waits."""
+        history = self._judges.history
+        judged = {
+            job_id
+            for (job_id, attempt, seed), judges in self._judges.jobs.items()
+            if seed in self._judges.named
+            and self._is_incomplete(job_id)
+            and attempt == history.job(job_id).attempt
+            and any(history.job(judge).state == PENDING for judge in judges - history.deleted)
+        }
+        return sorted(judged)
 
     def _incomplete(self) -> list[str]:
         """Jobs that have completed and may run again."""

@@ -267,6 +267,7 @@ def _judge_twice() -> AbstractContextManager[Any]:
 
 JUDGE_BUGS: dict[str, Plant] = {
     "judge-twice": _judge_twice,
+    "judge-what-is-replaced": partial(patch.object, JobRegistry, "replaced_judges", lambda self: []),
 }
 
 

@@ -157,7 +157,7 @@ class Simulation:
             users.more, users.begin = lambda: with_datasets() + with_experiments(), self.experimenters.run
         if self.judges is not None:
             judging, others = JudgeUsers(self.chance, users, self.judges), users.more
-            users.more, users.begin = lambda: others() + judging.operations(), judging.run
+            users.more, users.begin = lambda: others() + judging.operations(), judging.begin
         if self.judges is not None and Random(self.seed + 4 * _APART).random() < _WITH_GAPS:
             self.models.refusing = _GAPS
         await self._busy(faults, users)
