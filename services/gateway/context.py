@@ -11,6 +11,7 @@ from services import rpc
 from services.bus import Bus
 from services.gateway.access.auth import Caller, ClosedAccess, LocalAccess, TokenAccess
 from services.gateway.access.limits import SlidingWindow, Streams
+from services.gateway.access.oidc import Provider
 from services.gateway.backend import Backend
 from services.gateway.reads.catalogue import Catalogue
 from services.gateway.reads.pulse import Pulse
@@ -20,7 +21,8 @@ from services.gateway.settings import Settings
 @dataclass(slots=True)
 class Context:
     """The gateway's parts. It holds no state of jobs, so several gateways may run at the same time. In token mode
-    `access` changes once, when NATS is reached; `bus` is None before that."""
+    `access` changes once, when NATS is reached; `bus` is None before that. `provider` is None where browsers log in
+    with tokens only."""
 
     settings: Settings
     backend: Backend
@@ -33,6 +35,7 @@ class Context:
     uploads: Streams
     calls: Streams
     templates: Environment
+    provider: Provider | None = None
     bus: Bus | None = None
 
 

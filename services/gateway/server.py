@@ -16,6 +16,7 @@ from services.bus.measuring import measure_connection
 from services.errors import InvalidRequestError, UnavailableError
 from services.gateway.access.auth import ClosedAccess, LocalAccess, Sessions, TokenAccess, TokenCache
 from services.gateway.access.limits import SlidingWindow, Streams
+from services.gateway.access.oidc import Provider
 from services.gateway.app import create_app
 from services.gateway.backend import SCHEDULER, Backend
 from services.gateway.context import Context
@@ -39,7 +40,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, service_token: str) -> Context:
+def build(
+    settings: Settings,
+    access: LocalAccess | ClosedAccess | TokenAccess,
+    service_token: str,
+    wrong_tokens: int = rpc.Settings.wrong_tokens,
+) -> Context:
     """The gateway's parts. Channels connect when they are first used."""
     tls = rpc.Tls.from_env()
     scheduler, results = rpc.channel(settings.scheduler, tls, SCHEDULER), rpc.channel(settings.results, tls)
@@ -58,6 +64,7 @@ def build(settings: Settings, access: LocalAccess | ClosedAccess | TokenAccess, 
         uploads=Streams(settings.uploads_per_user, "uploads", "uploads"),
         calls=Streams(settings.calls_per_user, "calls of models", "calls"),
         templates=environment(),
+        provider=Provider(settings.oidc, wrong_tokens) if settings.oidc else None,
     )
     return context
 
@@ -83,7 +90,7 @@ async def _run(settings: Settings, identity: rpc.Settings, stop: asyncio.Event, 
             if context.bus is not None:
                 await context.bus.close()
         return
-    context = build(settings, ClosedAccess(), identity.service_token)
+    context = build(settings, ClosedAccess(), identity.service_token, identity.wrong_tokens)
     shown.look(lambda: _measure(context))
     opening = asyncio.create_task(_open(context, bus.Settings.from_env(), identity, stop))
     try:
@@ -120,7 +127,8 @@ async def _open(context: Context, nats: bus.Settings, identity: rpc.Settings, st
                     raise
                 log.warning("still waiting for NATS: %s", error)
         context.bus = nats_bus
-        context.access = TokenAccess(TokenCache(nats_bus.token), identity, Sessions(nats_bus))
+        issuer = context.settings.oidc.issuer if context.settings.oidc else ""
+        context.access = TokenAccess(TokenCache(nats_bus.token), identity, Sessions(nats_bus), issuer)
     except Exception:
         stop.set()
         raise

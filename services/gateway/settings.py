@@ -8,6 +8,7 @@ from pathlib import Path
 
 from services import environment
 from services.errors import InvalidRequestError
+from services.gateway.access import oidc_settings
 from services.telemetry import serving
 
 
@@ -19,7 +20,8 @@ class Settings:
     deadline of every call to them. Limits hold per user and per gateway process. `upload_max_bytes` is the most of an
     upload as it is sent, perhaps compressed; one that sends nothing for `upload_idle_s` is ended. `state_dir` is the
     launcher's, on whose disk the services write; None if they are elsewhere. With `airflow_url`, experiments that REST
-    starts run in the DAG `airflow_dag` there, for which the gateway needs a token, or a user with a password.
+    starts run in the DAG `airflow_dag` there, for which the gateway needs a token, or a user with a password. `oidc` is
+    the provider with which browsers may log in; None without one.
     """
 
     host: str = "127.0.0.1"
@@ -44,6 +46,7 @@ class Settings:
     airflow_user: str = ""
     airflow_password: str = field(default="", repr=False)
     airflow_token: str = field(default="", repr=False)
+    oidc: oidc_settings.Settings | None = None
     metrics: serving.Settings = field(default_factory=serving.Settings)
 
     @classmethod
@@ -74,6 +77,7 @@ class Settings:
             airflow_user=environment.text("TOUCHSTONE_AIRFLOW_USER"),
             airflow_password=environment.text("TOUCHSTONE_AIRFLOW_PASSWORD"),
             airflow_token=environment.text("TOUCHSTONE_AIRFLOW_TOKEN"),
+            oidc=oidc_settings.Settings.from_env(),
             metrics=serving.Settings.from_env(),
         )
         if settings.airflow_url and not (settings.airflow_token or settings.airflow_user):
@@ -84,7 +88,10 @@ class Settings:
         return settings
 
     def require_loopback(self) -> None:
-        """Without tokens anyone who reaches the port is an admin. Raises InvalidRequestError for another host."""
+        """Without tokens anyone who reaches the port is an admin. Raises InvalidRequestError for another host, and
+        where browsers are to log in."""
+        if self.oidc:
+            raise InvalidRequestError("TOUCHSTONE_OIDC_ISSUER needs TOUCHSTONE_AUTH=token: local mode has no login.")
         if self.host == "localhost":
             return
         try:

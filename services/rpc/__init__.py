@@ -11,6 +11,7 @@ from services.rpc.addresses import Balanced
 from services.rpc.caller import (
     LOCAL,
     Authenticator,
+    Failures,
     Identity,
     Settings,
     TokenLookup,
@@ -34,6 +35,7 @@ __all__ = [
     "WRONG_SETTINGS",
     "Authenticator",
     "Balanced",
+    "Failures",
     "Identity",
     "IdentityInterceptor",
     "Server",

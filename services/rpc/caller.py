@@ -170,10 +170,11 @@ class Failures:
     """Failed logins by address, and by address and first characters of the token.
 
     After `free` wrong tokens from one address, each further one doubles the wait up to a minute. A token that was
-    recently right is looked up in any case. Other addresses do not wait.
+    recently right is looked up in any case. Other addresses do not wait. `what` names such a failure.
     """
 
-    def __init__(self, free: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, free: int, clock: Callable[[], float] = time.monotonic, *, what: str = "wrong token") -> None:
+        self._what = what
         self._free = (free, max(1, free // _BY_PREFIX))
         self._clock = clock
         self._tries: OrderedDict[_Key, _Tries] = OrderedDict()
@@ -191,7 +192,7 @@ class Failures:
         if until > now:
             metrics.REFUSALS.add("wrong_tokens")
             wait = math.ceil(until - now)
-            raise LimitReachedError(f"Too many wrong tokens came from your address. Try again in {wait} s.", wait)
+            raise LimitReachedError(f"Too many {self._what}s came from your address. Try again in {wait} s.", wait)
 
     def failed(self, address: str, token: str) -> None:
         """Counts a wrong token, and logs the address."""
@@ -222,7 +223,7 @@ class Failures:
         count += 1
         self._lines = [line for line in self._lines if now - line < _LOG_EVERY_S]
         if now - since >= _LOG_EVERY_S and len(self._lines) < _LINES_A_MINUTE:
-            log.warning("wrong token from %s, %d since the last such line", address, count)
+            log.warning("%s from %s, %d since the last such line", self._what, address, count)
             self._lines.append(now)
             since, count = now, 0
         self._logged[address] = (since, count)

@@ -18,7 +18,7 @@ from services.gateway.settings import Settings
 from tests.gateway import fake_services, fake_world
 from tests.gateway.conformance import conforms
 
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Loading the certificates that plain HTTP does not need takes 37 ms, once for each client."""
 
 
@@ -53,7 +53,8 @@ async def running(
     settings: Settings | None = None,
     nats: str = "",
 ) -> AsyncIterator[Running]:
-    """Serves until the block ends. Models can be called with the address of a NATS server."""
+    """Serves until the block ends. Models can be called with the address of a NATS server. Browsers that log in with a
+    provider come back to where the gateway listens."""
     settings = replace(
         settings or Settings(requests_per_minute=10_000),
         scheduler=f"127.0.0.1:{free_port()}",
@@ -61,10 +62,10 @@ async def running(
     )
     listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    if settings.oidc:
+        settings = replace(settings, oidc=replace(settings.oidc, pages=url))
     hooks = {"response": [conforms]}
-    async with httpx.AsyncClient(
-        base_url=url, trust_env=False, timeout=90, event_hooks=hooks, verify=_NO_TLS
-    ) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=90, event_hooks=hooks, verify=NO_TLS) as client:
         gateway = Running(url, client, world or fake_world.World(), settings, service_token)
         await gateway.start_service("scheduler")
         await gateway.start_service("results")

@@ -12,7 +12,7 @@ import pytest
 
 from services import bus, rpc
 from services.errors import InvalidRequestError
-from services.gateway.access import tokens
+from services.gateway.access import oidc_settings, tokens
 from services.gateway.access.auth import Sessions, TokenAccess, TokenCache
 from services.gateway.settings import Settings
 from tests.gateway.fake_world import World, spec
@@ -25,12 +25,19 @@ SECRET = "services-share-this"
 
 
 @asynccontextmanager
-async def with_tokens(nats: NatsServer, world: World | None = None) -> AsyncIterator[tuple[Running, bus.Bus]]:
+async def with_tokens(
+    nats: NatsServer, world: World | None = None, oidc: oidc_settings.Settings | None = None
+) -> AsyncIterator[tuple[Running, bus.Bus]]:
+    """Users have tokens, and may log in with a provider where one is given."""
     nats_bus = await bus.connect(nats.url, "test")
     await nats_bus.ensure(64 * 1024 * 1024)
-    access = TokenAccess(TokenCache(nats_bus.token, ttl_s=0.2), rpc.Settings("token", SECRET), Sessions(nats_bus))
+    issuer = oidc.issuer if oidc else ""
+    access = TokenAccess(
+        TokenCache(nats_bus.token, ttl_s=0.2), rpc.Settings("token", SECRET), Sessions(nats_bus), issuer
+    )
+    settings = Settings(requests_per_minute=10_000, oidc=oidc)
     try:
-        async with running(world, access=access, service_token=SECRET, nats=nats.url) as gateway:
+        async with running(world, access=access, service_token=SECRET, settings=settings, nats=nats.url) as gateway:
             yield gateway, nats_bus
     finally:
         await nats_bus.close()

@@ -1,6 +1,7 @@
 """Who sends a request: a bearer token, a browser's session, or `local` where the installation needs no token.
 
-A browser's cookie holds an opaque id; the session itself is in a NATS bucket under the id's hash.
+A browser's cookie holds an opaque id; the session itself is in a NATS bucket under the id's hash. It rests on a token,
+or on what an OpenID Connect provider said.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -26,16 +27,37 @@ from touchstone.v1 import token_pb2
 
 T = TypeVar("T")
 LIFETIME_S = 7 * 24 * 3600
+_SESSION = "touchstone"
+"""The cookie of a session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who signed in, with which token (its digest only), and the CSRF token of the session's forms."""
+    """Who signed in, and the CSRF token of the session's forms.
+
+    It ends with the token of which `token_digest` is the digest, or else at `ends_at` (Unix seconds), if `issuer` is
+    still the provider. `id_token` is what the provider wants to see when the session ends.
+    """
 
     user: str
     role: token_pb2.Role
     csrf: str
-    token_digest: str
+    token_digest: str = ""
+    issuer: str = ""
+    ends_at: float = 0
+    id_token: str = field(default="", repr=False)
+
+    @classmethod
+    def of_token(cls, identity: rpc.Identity, token: str) -> Session:
+        return cls(identity.user, identity.role, _new_csrf(), rpc.token_digest(token))
+
+    @classmethod
+    def of_provider(cls, identity: rpc.Identity, issuer: str, ends_at: float, id_token: str) -> Session:
+        return cls(identity.user, identity.role, _new_csrf(), "", issuer, ends_at, id_token)
+
+
+def _new_csrf() -> str:
+    return secrets.token_urlsafe(24)
 
 
 class Sessions:
@@ -44,11 +66,11 @@ class Sessions:
     def __init__(self, nats_bus: bus.Bus) -> None:
         self._bus = nats_bus
 
-    async def start(self, identity: rpc.Identity, token: str) -> str:
+    async def start(self, session: Session) -> str:
         """Stores a new session and returns its id, which only the browser keeps."""
         session_id = secrets.token_urlsafe(32)
-        session = Session(identity.user, identity.role, secrets.token_urlsafe(24), rpc.token_digest(token))
-        value = json.dumps(asdict(session)).encode()
+        # Gateways of earlier versions know no other fields than those of a token's session.
+        value = json.dumps({name: value for name, value in asdict(session).items() if value}).encode()
         await within(self._bus.kv_put(bus.SESSIONS, rpc.token_digest(session_id), value), "session store")
         return session_id
 
@@ -60,28 +82,41 @@ class Sessions:
         await within(self._bus.kv_delete(bus.SESSIONS, rpc.token_digest(session_id)), "session store")
 
     def id_of(self, connection: HTTPConnection) -> str:
-        return connection.cookies.get(_cookie_name(connection), "")
+        return cookie(connection, _SESSION)
 
     def set_cookie(self, connection: HTTPConnection, response: Response, session_id: str) -> None:
-        """`__Host-` needs HTTPS; on a plain connection the name has no prefix."""
-        response.set_cookie(
-            _cookie_name(connection),
-            session_id,
-            max_age=LIFETIME_S,
-            path="/",
-            secure=connection.url.scheme == "https",
-            httponly=True,
-            samesite="lax",
-        )
+        set_cookie(connection, response, _SESSION, session_id, LIFETIME_S)
 
     def clear_cookie(self, connection: HTTPConnection, response: Response) -> None:
-        response.delete_cookie(
-            _cookie_name(connection), path="/", secure=connection.url.scheme == "https", httponly=True, samesite="lax"
-        )
+        clear_cookie(connection, response, _SESSION)
 
 
-def _cookie_name(connection: HTTPConnection) -> str:
-    return "__Host-touchstone" if connection.url.scheme == "https" else "touchstone"
+def cookie(connection: HTTPConnection, name: str) -> str:
+    """What the browser keeps under one of Touchstone's names; empty without it."""
+    return connection.cookies.get(_cookie_name(connection, name), "")
+
+
+def set_cookie(connection: HTTPConnection, response: Response, name: str, value: str, max_age_s: int) -> None:
+    """A cookie that scripts cannot read and that other sites' forms do not send."""
+    response.set_cookie(
+        _cookie_name(connection, name),
+        value,
+        max_age=max_age_s,
+        path="/",
+        secure=connection.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def clear_cookie(connection: HTTPConnection, response: Response, name: str) -> None:
+    secure = connection.url.scheme == "https"
+    response.delete_cookie(_cookie_name(connection, name), path="/", secure=secure, httponly=True, samesite="lax")
+
+
+def _cookie_name(connection: HTTPConnection, name: str) -> str:
+    """`__Host-` needs HTTPS; on a plain connection the name has no prefix."""
+    return f"__Host-{name}" if connection.url.scheme == "https" else name
 
 
 async def within(work: Awaitable[T], store: str, timeout_s: float = 3) -> T:
@@ -159,10 +194,11 @@ class ClosedAccess:
 
 
 class TokenAccess:
-    """Token mode: a token in a header, or a browser session that rests on one."""
+    """Token mode: a token in a header, or a browser session that rests on one or on the provider with this `issuer`."""
 
-    def __init__(self, tokens: TokenCache, settings: rpc.Settings, sessions: Sessions) -> None:
+    def __init__(self, tokens: TokenCache, settings: rpc.Settings, sessions: Sessions, issuer: str = "") -> None:
         self._tokens = tokens
+        self._issuer = issuer
         self._authenticate = rpc.Authenticator(tokens, settings.service_token, settings.wrong_tokens)
         self.sessions: Sessions | None = sessions
 
@@ -192,14 +228,19 @@ class TokenAccess:
         assert self.sessions is not None
         session_id = self.sessions.id_of(connection)
         session = await self.sessions.read(session_id) if session_id else None
-        if session is not None:
-            # A session ends with its token: revoking the token signs the browser out.
-            stored = await self._tokens(session.token_digest)
-            expired = stored is None or (stored.HasField("expires_at") and stored.expires_at.ToSeconds() < time.time())
-            if not expired:
-                return session_id, session
+        if session is not None and await self._lasts(session):
+            return session_id, session
         raise UnauthenticatedError(
             "Send a token: Authorization: Bearer <token>, or X-API-Key: <token>; in a browser, sign in at /login."
+        )
+
+    async def _lasts(self, session: Session) -> bool:
+        if session.issuer:
+            return session.issuer == self._issuer and time.time() < session.ends_at
+        # A session ends with its token: revoking the token signs the browser out.
+        stored = await self._tokens(session.token_digest)
+        return stored is not None and not (
+            stored.HasField("expires_at") and stored.expires_at.ToSeconds() < time.time()
         )
 
 

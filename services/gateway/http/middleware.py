@@ -19,6 +19,8 @@ from services.bus import MOST_CALL_BYTES
 from services.errors import AwayError, TouchstoneError
 from services.gateway import context
 from services.gateway.access.auth import TokenAccess, csrf_token, require_csrf, require_same_site
+from services.gateway.access.oidc import BEGIN
+from services.gateway.access.oidc_settings import CALLBACK
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ UPLOADS = frozenset({"/admin/datasets/upload", "/admin/datasets/preview", "/v1/f
 """Paths whose handlers read the body as it comes, count it, and themselves check whether a session may send it."""
 CHAT_CALL, RESPONSE_CALL = "/v1/chat/completions", "/v1/responses"
 _OPEN_PATHS = ("/healthz", "/readyz")
+_LOGIN_PATHS = ("/login", BEGIN, CALLBACK)
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MAX_BODY_BYTES = 1024 * 1024
 MAX_BODY_S = 60.0
@@ -179,8 +182,10 @@ class Access:
             return
         connection = HTTPConnection(scope)
         ctx = context.of(connection)
-        if scope["path"] == "/login" and ctx.access.sessions is not None:
-            require_same_site(connection, evidence=True)
+        if scope["path"] in _LOGIN_PATHS and ctx.access.sessions is not None:
+            # The provider, another site, sends browsers to the callback, whose state is checked instead.
+            if scope["path"] == "/login":
+                require_same_site(connection, evidence=True)
             await self.app(scope, receive, send)
             return
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
+from services.gateway.access.oidc import BEGIN
+from services.gateway.access.oidc_settings import CALLBACK
 from services.gateway.http.middleware import EXPERIMENT_FORM, UPLOAD_PAGE
 from services.gateway.pages.boards import leaderboard, overview
 from services.gateway.pages.compare.page import compare
@@ -21,7 +23,7 @@ from services.gateway.pages.jobs.log import log_page
 from services.gateway.pages.jobs.page import delete, job_page, mark, retry, stop
 from services.gateway.pages.jobs.rating import agreement_page, rate, rate_page
 from services.gateway.pages.layout.jump import jump
-from services.gateway.pages.layout.login import login, logout
+from services.gateway.pages.layout.login import begin, finish, login, logout
 from services.gateway.pages.operations import queue, settings
 from services.gateway.pages.reports import comparison_report, job_report
 from services.gateway.pages.runs.judge import judge_page, start_judge
@@ -94,5 +96,7 @@ routes = [
     Route("/datasets/{dataset_id}/run", dataset.start, methods=["POST"]),
     Route("/datasets/{dataset_id}/delete", datasets.delete, methods=["POST"]),
     Route("/login", login, methods=["GET", "POST"]),
+    Route(BEGIN, begin),
+    Route(CALLBACK, finish),
     Route("/logout", logout, methods=["POST"]),
 ]
