@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-hosts test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration nightly check format protos protos-release blocking client docs screenshots lock images clean
+.PHONY: help setup setup-dev run demo test test-stack test-hosts test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration certs nightly check format protos protos-release blocking client docs screenshots lock images clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -62,6 +62,10 @@ chaos: setup-dev ## Kill processes at random under load and check that nothing i
 SEEDS ?= 200
 simulate: setup-dev ## Simulate SEEDS=200 runs with crashes at any step, or replay SEED=n with its trace
 	@$(BIN)/python -m tests.simulator $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(or $(FIRST),1))
+
+FOLDER ?= var/certificates
+certs: ## Make certificates for trials in FOLDER, also for HOSTS="names addresses"; RENEW=1 replaces them
+	@$(PYTHON) -m deploy.certificates $(FOLDER) $(if $(RENEW),--renew) $(foreach host,$(HOSTS),--host $(host))
 
 record: setup-dev ## Import published outputs of real models, and compare our scores with their authors'
 	@$(BIN)/python -m tests.record

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
+
+from deploy import certificates
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +16,8 @@ class Certificates:
     folder: Path
 
     def path(self, name: str) -> str:
-        """`ca.pem`, `server.pem`, `server.key`, `client.pem`, `client.key`, `stranger.pem`."""
+        """`ca.pem`, `server.pem`, `server.key`, `client.pem`, `client.key`; of another authority `stranger.pem`, and
+        `their.pem` and `their.key` of its client."""
         return str(self.folder / name)
 
     @property
@@ -37,32 +40,15 @@ class Certificates:
 
 
 def make(folder: Path) -> Certificates:
-    """Valid for a day, on elliptic curves, which are quick to make."""
-    folder.mkdir(parents=True, exist_ok=True)
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    for name in ("ca", "stranger"):
-        _openssl(
-            folder,
-            "req",
-            "-x509",
-            *curve,
-            "-days",
-            "1",
-            "-subj",
-            f"/CN={name}",
-            "-out",
-            f"{name}.pem",
-            "-keyout",
-            f"{name}.key",
-        )
-    for name in ("server", "client"):
-        _openssl(folder, "req", *curve, "-subj", f"/CN={name}", "-out", f"{name}.csr", "-keyout", f"{name}.key")
-        (folder / f"{name}.ext").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1", "-extfile", f"{name}.ext")
-        _openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signed)
+    """Valid for a day."""
+    certificates.make(folder, ("server", "client"), days=1)
+    theirs = folder / "of-a-stranger"
+    certificates.make(theirs, ("client",), days=1)
+    for name, copy in (("ca.pem", "stranger.pem"), ("client.pem", "their.pem"), ("client.key", "their.key")):
+        shutil.copy(theirs / name, folder / copy)
     return Certificates(folder)
 
 
-def _openssl(folder: Path, *arguments: str) -> None:
-    made = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True, timeout=30, check=False)
-    assert made.returncode == 0, made.stderr
+def renew(made: Certificates) -> None:
+    """From the same authority."""
+    certificates.renew(made.folder, ("server", "client"), days=1)

@@ -81,6 +81,16 @@ class NatsServer:
         """SIGTERM; does nothing when it does not run."""
         self._end(signal.SIGTERM)
 
+    def reload(self) -> None:
+        """Has it read its configuration and certificates again."""
+        os.kill(self.pid, signal.SIGHUP)
+
+    @property
+    def violations(self) -> list[str]:
+        """What it refused because of a missing right: each line of its log once."""
+        lines = self._log.read_text().splitlines()
+        return sorted({line.partition(" - ")[2] for line in lines if "Violation" in line})
+
     def hears(self, subject: str) -> bool:
         """Whether somebody listens on the subject by now: a subscription is on its way for a moment."""
         with urllib.request.urlopen(f"{self.monitor_url}/subsz?subs=1&test={subject}", timeout=10) as answer:
@@ -140,18 +150,25 @@ class NatsServer:
 
 
 class NatsCluster:
-    """Nodes of one cluster, which ask clients for a token. `places` has the address of each, and what runs it there."""
+    """Nodes of one cluster, which ask clients for a token, or for what `access` configures. `places` has the address of
+    each, and what runs it there. `among` configures the connections between nodes."""
 
-    def __init__(self, folder: Path, places: Sequence[tuple[str, Sequence[str]]] = (LOOPBACK,) * 3) -> None:
-        self.token = "secret"
+    def __init__(
+        self,
+        folder: Path,
+        places: Sequence[tuple[str, Sequence[str]]] = (LOOPBACK,) * 3,
+        access: str = "",
+        among: str = "",
+    ) -> None:
+        self.token = "" if access else "secret"
         routes = [f"{host}:{free_port()}" for host, _ in places]
-        among = ", ".join(f'"nats://{route}"' for route in routes)
+        others = ", ".join(f'"nats://{route}"' for route in routes)
         self.nodes = []
         for number, (route, (host, inside)) in enumerate(zip(routes, places, strict=True), 1):
             node = NatsServer(
                 f"server_name: n{number}\n"
-                f'authorization {{ token: "{self.token}" }}\n'
-                f'cluster {{ name: touchstone, listen: "{route}", routes: [{among}] }}\n',
+                f"{access or self._authorization}\n"
+                f'cluster {{ name: touchstone, listen: "{route}", routes: [{others}], {among} }}\n',
                 host,
                 inside,
             )
@@ -159,8 +176,13 @@ class NatsCluster:
             self.nodes.append(node)
 
     @property
+    def _authorization(self) -> str:
+        return f'authorization {{ token: "{self.token}" }}'
+
+    @property
     def urls(self) -> list[str]:
-        return [f"nats://{self.token}@{node.host}:{node.port}" for node in self.nodes]
+        before = f"{self.token}@" if self.token else ""
+        return [f"nats://{before}{node.host}:{node.port}" for node in self.nodes]
 
     @property
     def monitor_urls(self) -> list[str]:

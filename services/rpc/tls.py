@@ -3,13 +3,19 @@ either side."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 
 from services import environment, pem
+from services.errors import InvalidRequestError
+
+log = logging.getLogger(__name__)
 
 SYSTEM = "system"
 """As TOUCHSTONE_TLS_CA: the roots that gRPC ships, for certificates of a public authority."""
@@ -20,7 +26,8 @@ class Tls:
     """Paths of PEM files; empty where TLS is off.
 
     Servers show `cert` and, with `client_ca`, accept only clients with a certificate from there. Channels trust `ca`
-    and show `client_cert` if they have one. Files are read when a server or channel is created.
+    and show `client_cert` if they have one. Channels read files when they are created. Servers read them again when
+    they have changed.
     """
 
     cert: str = ""
@@ -59,9 +66,15 @@ class Tls:
         """None without a certificate. Raises InvalidRequestError for invalid files."""
         if not self.cert:
             return None
+        renewed = _Renewed(self)
+        latest: Any = renewed.latest  # gRPC's types do not know that it may be None.
+        return grpc.dynamic_ssl_server_credentials(renewed.first, latest, bool(self.client_ca))
+
+    def shown(self) -> grpc.ServerCertificateConfiguration:
+        """What a server shows and demands now. Raises InvalidRequestError for invalid files."""
         pair = pem.pair(self.cert, self.key, "TOUCHSTONE_TLS_CERT", "TOUCHSTONE_TLS_KEY")
         clients = pem.authority(self.client_ca, "TOUCHSTONE_TLS_CLIENT_CA") if self.client_ca else None
-        return grpc.ssl_server_credentials([pair], clients, require_client_auth=clients is not None)
+        return grpc.ssl_server_certificate_configuration([pair], clients)
 
     def channel_credentials(self) -> grpc.ChannelCredentials | None:
         """None without a CA. Raises InvalidRequestError for invalid files."""
@@ -76,3 +89,36 @@ class Tls:
 
 PLAIN = Tls()
 """No TLS."""
+
+
+class _Renewed:
+    """What a server shows, read again once its files have changed; asked for at each new connection."""
+
+    def __init__(self, tls: Tls) -> None:
+        self._tls = tls
+        self._state = self._now()
+        self.first = tls.shown()
+
+    def latest(self) -> grpc.ServerCertificateConfiguration | None:
+        """None if it is as before, also if the new files cannot be used: a key may be replaced before its
+        certificate."""
+        state = self._now()
+        if state == self._state:
+            return None
+        try:
+            found = self._tls.shown()
+        except InvalidRequestError as error:
+            log.warning("renewed certificates cannot be used yet: %s", error.message)
+            return None
+        self._state = state
+        log.info("using renewed certificates")
+        return found
+
+    def _now(self) -> list[tuple[int, int]]:
+        files = (self._tls.cert, self._tls.key, self._tls.client_ca)
+        found = []
+        for file in files:
+            with suppress(OSError):
+                stat = os.stat(file)
+                found.append((stat.st_ino, stat.st_mtime_ns))
+        return found

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+import grpc
+
 from deploy.local import health
 from deploy.local.ports import free_port
 from tests.nats_server import NatsCluster
@@ -39,6 +41,8 @@ class Hosts:
         settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.folder, self.cluster, self.names, self.settings = folder, cluster, names, settings
+        self.trusted: grpc.ChannelCredentials | None = None
+        """For the services' TLS."""
         self._ports: dict[str, int] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         folder.mkdir(exist_ok=True)
@@ -124,7 +128,7 @@ class Hosts:
         """Whether the process says so, or one of its services."""
         if name.startswith("gateway"):
             return await health.http(f"{self.page_url(name)}/readyz")()
-        return await health.grpc_health(self.address(name), service=service)()
+        return await health.grpc_health(self.address(name), self.trusted, service)()
 
     async def until_ready(self, *names: str, ready: bool = True, timeout_s: float = START_S) -> float:
         """Waits until all say so, or that they are not; returns the seconds that took."""

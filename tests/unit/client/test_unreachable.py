@@ -80,7 +80,7 @@ def test_no_client_certificate(demanding: str, certificates: Certificates) -> No
 
 
 def test_a_client_certificate_of_another_authority(demanding: str, certificates: Certificates) -> None:
-    own = certificates.path("stranger.pem"), certificates.path("stranger.key")
+    own = certificates.path("their.pem"), certificates.path("their.key")
     assert said(demanding, certificates.path("ca.pem"), *own) == (
         "ADDRESS closed the connection. It may not trust the certificate in TOUCHSTONE_TLS_CLIENT_CERT."
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -114,6 +116,27 @@ async def test_reflection_is_behind_the_same_door(certificates: Certificates) ->
         assert "touchstone.v1.SchedulerService" in await asyncio.to_thread(services_seen, tls)
         with pytest.raises(grpc.RpcError):
             await asyncio.to_thread(services_seen, rpc.Tls(ca=tls.ca))
+
+
+async def test_a_server_shows_renewed_certificates_to_new_connections_and_keeps_the_others(tmp_path: Path) -> None:
+    before, after = make(tmp_path / "before"), make(tmp_path / "after")
+    shown = make(tmp_path / "shown").folder
+    shutil.copytree(before.folder, shown, dirs_exist_ok=True)
+    old, new = rpc.Tls.from_env(before.server), rpc.Tls.from_env(after.server)
+    tls = rpc.Tls.from_env(Certificates(shown).server)
+    async with server(tls) as address, rpc.channel(address, old) as kept:
+        kept_stub = scheduler_service_pb2_grpc.SchedulerServiceStub(kept)
+        request = scheduler_service_pb2.GetQueueRequest()
+        assert (await kept_stub.GetQueue(request, timeout=60)).queue.slots == 3
+        # The key comes first: until its certificate is there, too, the server shows the pair of before.
+        shutil.copy(after.folder / "server.key", shown / "server.key")
+        assert await slots(address, old) == 3
+        for name in ("server.pem", "ca.pem"):
+            shutil.copy(after.folder / name, shown / name)
+        assert await slots(address, new) == 3
+        with pytest.raises(grpc.aio.AioRpcError):
+            await slots(address, old, SHORT_S)
+        assert (await kept_stub.GetQueue(request, timeout=60)).queue.slots == 3
 
 
 def test_the_waiting_client_shows_its_certificate(certificates: Certificates) -> None:
