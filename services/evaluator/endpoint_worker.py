@@ -329,7 +329,7 @@ class EndpointWorker:
                 return  # The unit ends here.
             unit.held.begun += tries.calls == 1
             sent = time.monotonic()
-            response = await measured(self.endpoint.name, self._ask(call))
+            response = await measured(self.endpoint.name, self._ask(call), call)
         except ProviderError as error:
             # Loading does not count as a call: however long it took, an outage begins when it fails.
             await self._failed(call, error, min(sent, time.monotonic()))

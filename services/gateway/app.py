@@ -26,7 +26,7 @@ from services.gateway.pages import routes as pages
 from services.gateway.pages.layout.login import login_address
 from services.gateway.pages.layout.shell import render
 from services.gateway.pages.templates import Static
-from services.telemetry import metrics
+from services.telemetry import metrics, traces
 
 AGAIN_S = 5
 """A page that only waits for a service or for room is read again after this time."""
@@ -54,7 +54,7 @@ def create_app(context: Context) -> Starlette:
     app = Starlette(
         routes=routes,
         middleware=[
-            *([Middleware(Counting, routes=routes)] if metrics.HTTP_REQUESTS.on else []),
+            *([Middleware(Counting, routes=routes)] if metrics.HTTP_REQUESTS.on or traces.on() else []),
             Middleware(middleware.SecurityHeaders),
             Middleware(middleware.Compression),
             Middleware(middleware.Errors, answer=_answer),

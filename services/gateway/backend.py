@@ -18,6 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from services import rpc
 from services.bus.room import Room
 from services.errors import AwayError, NoRoomError, TouchstoneError, UnavailableError
+from services.gateway import tracing
 from touchstone.v1 import job_pb2, scheduler_service_pb2
 from touchstone.v1.dataset_service_pb2_grpc import DatasetServiceStub
 from touchstone.v1.results_service_pb2_grpc import ResultsServiceStub
@@ -164,11 +165,13 @@ class Backend:
         service = _service_of(request)
         try:
             call = method(request, timeout=timeout_s or ANSWER_S, metadata=metadata)
-            return await self._lines[service].answer(call, hurry=self.room.is_full())
+            answer = await self._lines[service].answer(call, hurry=self.room.is_full())
         except SilentError:
             raise await self._reason(AwayError(_SILENCE[service]), service) from None
         except grpc.aio.AioRpcError as error:
             raise await self._reason(_translated(error, service), service) from error
+        tracing.note(answer)
+        return answer
 
     async def send(
         self,

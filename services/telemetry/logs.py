@@ -14,8 +14,8 @@ _LINE, _TIME = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s", "%
 
 
 class _JsonFormatter(logging.Formatter):
-    """One object per line: `time`, `level`, `logger`, `message`; `job_id` if the line is about a job, and `error` with
-    the trace of an exception."""
+    """One object per line: `time`, `level`, `logger`, `message`; `job_id` and `trace_id` if the line is about a job,
+    and `error` with the trace of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = self.formatTime(record, self.datefmt)
@@ -26,7 +26,7 @@ class _JsonFormatter(logging.Formatter):
             "message": sendable(record.getMessage()),
         }
         if job_id := getattr(record, "job_id", ""):
-            line["job_id"] = job_id
+            line |= {"job_id": job_id, "trace_id": job_id.replace("-", "")}
         if record.exc_info:
             line["error"] = sendable(self.formatException(record.exc_info))
         return json.dumps(line, ensure_ascii=False)

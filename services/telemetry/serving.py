@@ -1,4 +1,4 @@
-"""Shows a process's metrics to Prometheus, over HTTP on a separate port."""
+"""Shows a process's metrics to Prometheus, over HTTP on a separate port, and begins its traces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -14,6 +14,7 @@ from prometheus_client.exposition import choose_encoder
 import services
 from services import environment
 from services.errors import InvalidRequestError, UnavailableError
+from services.telemetry import traces
 from services.telemetry.instruments import Gauge
 from services.telemetry.metrics import BUILD, METRICS
 
@@ -29,6 +30,7 @@ class Settings:
     """`listen` is the host:port at which the process shows its metrics; empty if it keeps none."""
 
     listen: str = ""
+    traces: traces.Settings = field(default_factory=traces.Settings)
 
     @classmethod
     def from_env(cls) -> Settings:
@@ -40,7 +42,7 @@ class Settings:
                 f"{_VARIABLE} must be an address of loopback in local mode, such as 127.0.0.1:9464. Set "
                 "TOUCHSTONE_AUTH=token to show metrics to other machines."
             )
-        return cls(listen)
+        return cls(listen, traces.Settings.from_env())
 
 
 Look = Callable[[], Awaitable[None]]
@@ -81,12 +83,19 @@ class Metrics:
 
 @asynccontextmanager
 async def serve(service: str, settings: Settings) -> AsyncIterator[Metrics]:
-    """Records and shows the metrics of a service inside the context, if the settings have an address. Enter it before
-    anything is counted. Raises UnavailableError for an address in use."""
-    metrics = Metrics(service)
-    if not settings.listen:
-        yield metrics
-        return
+    """Records and shows the metrics of a service inside the context, and sends its traces, as the settings say. Enter
+    it before anything is counted. Raises UnavailableError for an address in use."""
+    async with traces.sending(service, settings.traces):
+        metrics = Metrics(service)
+        if settings.listen:
+            async with _shown(service, settings.listen, metrics):
+                yield metrics
+        else:
+            yield metrics
+
+
+@asynccontextmanager
+async def _shown(service: str, listen: str, metrics: Metrics) -> AsyncIterator[None]:
     # The server is imported only where it is needed.
     from aiohttp import web
 
@@ -104,17 +113,16 @@ async def serve(service: str, settings: Settings) -> AsyncIterator[Metrics]:
     application.router.add_get(PATH, answer)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
     await runner.setup()
-    host, _, port = settings.listen.rpartition(":")
+    host, _, port = listen.rpartition(":")
     try:
         try:
             await web.TCPSite(runner, host.strip("[]"), int(port)).start()
         except OSError as error:
             raise UnavailableError(
-                f"{settings.listen} cannot be used: {error.strerror}. Stop the process that listens there, or set "
-                f"{_VARIABLE}."
+                f"{listen} cannot be used: {error.strerror}. Stop the process that listens there, or set {_VARIABLE}."
             ) from error
-        log.info("metrics on http://%s%s", settings.listen, PATH)
-        yield metrics
+        log.info("metrics on http://%s%s", listen, PATH)
+        yield
     finally:
         await runner.cleanup()
         for instrument in metrics.instruments:

@@ -1,4 +1,4 @@
-"""Prometheus scrapes all services of a running installation: every metric has a value, whatever users try."""
+"""What all services of a running installation tell: Prometheus scrapes them, and a collector gets their traces."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from prometheus_client.samples import Sample
 
 from deploy.local.ports import free_port
 from services.telemetry.metrics import METRICS, SERVICES
+from tests.servers.collector import Collector, Received, collector
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
 from tests.stack import Endpoint, Stack, running, successive_ports, until
@@ -33,8 +34,8 @@ parsed: Any = text_string_to_metric_families
 class Scraped:
     """An installation whose metrics are read as Prometheus reads them."""
 
-    def __init__(self, stack: Stack, first: int) -> None:
-        self.stack = stack
+    def __init__(self, stack: Stack, first: int, collected: Collector) -> None:
+        self.stack, self.collected = stack, collected
         self.addresses = {name: f"http://127.0.0.1:{first + place}/metrics" for place, name in enumerate(PROCESSES)}
 
     def text(self, process: str) -> str:
@@ -59,14 +60,18 @@ class Scraped:
 @pytest.fixture(scope="module")
 def scraped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
     first = successive_ports(len(PROCESSES))
-    with stub_thread() as stubs:
+    with stub_thread() as stubs, collector() as collected:
         stub = stubs.start(OpenAIServer(Behaviour()))
         endpoint: Endpoint = {"name": "stub", "kind": "openai", "base_url": stub.url, "concurrency": 4}
         folder = tmp_path_factory.mktemp("metrics")
-        built = Stack(folder, [endpoint], environment={"TOUCHSTONE_METRICS_PORT": str(first)})
-        with running(built, request) as stack:
+        environment = {
+            "TOUCHSTONE_METRICS_PORT": str(first),
+            "TOUCHSTONE_TRACES_URL": collected.url,
+            "TOUCHSTONE_TRACED_CALLS": "0.2",
+        }
+        with running(Stack(folder, [endpoint], environment=environment), request) as stack:
             stack.completed(stack.run("baseline", "majority", "demo"))
-            yield Scraped(stack, first)
+            yield Scraped(stack, first, collected)
 
 
 def test_every_metric_has_a_value_after_a_job(scraped: Scraped) -> None:
@@ -175,3 +180,45 @@ def test_a_real_prometheus_scrapes_every_process(scraped: Scraped, tmp_path: Pat
     finally:
         server.terminate()
         server.wait(30)
+
+
+def test_a_job_gives_one_trace_through_all_services(scraped: Scraped) -> None:
+    stack, caller = scraped.stack, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    config = {"provider": "stub", "model": "stub"}
+    with stack.client() as client:
+        body = {"project_id": 1, "suite": "demo", "config": config, "tasks": ["sentiment", "entailment"], "limit": 64}
+        started = client.post("/run", json=body, headers={"traceparent": caller})
+    assert started.status_code == 200, started.text
+    job_id = started.json()["job_id"]
+    stack.completed(job_id)
+
+    def spans() -> dict[str, list[Received]]:
+        found: dict[str, list[Received]] = defaultdict(list)
+        for one in scraped.collected.spans:
+            if one.trace == job_id.replace("-", ""):
+                found[one.name].append(one)
+        return found
+
+    request = "POST /api/v1/benchmarking/run"
+    names = {request, "job", "waiting", "planning", "running", "scoring", "plan", "unit", "call", "store", "score"}
+    until(lambda: spans().keys() >= names)
+    found = spans()
+    assert found.keys() == names
+    assert {one.service for kept in found.values() for one in kept} == {f"touchstone-{name}" for name in SERVICES}
+    [job] = found["job"]
+    items = sum(int(one.attributes["touchstone.items"]) for one in found["unit"])
+    assert job.attributes["touchstone.items"] == items == 128
+    assert sum(int(one.attributes["touchstone.items"]) for one in found["store"]) == items
+    units = {one.id for one in found["unit"]}
+    assert 5 < len(found["call"]) < 60
+    assert {one.parent for one in found["call"]} <= units
+    assert {one.parent for name in names - {"call", "job"} for one in found[name]} == {job.id}
+    [asked] = found[request]
+    assert [link.span_id.hex() for link in asked.span.links] == [caller.split("-")[2]]
+    first, last = job.span.start_time_unix_nano, job.span.end_time_unix_nano
+    for name in ("waiting", "planning", "running", "scoring"):
+        [one] = found[name]
+        assert first <= one.span.start_time_unix_nano <= one.span.end_time_unix_nano <= last, name
+        first = one.span.start_time_unix_nano
+    told = str([(one.name, one.attributes) for kept in found.values() for one in kept])
+    assert "prompt" not in told

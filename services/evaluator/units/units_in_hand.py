@@ -26,6 +26,7 @@ from services.bus import STORED_ENDPOINT, Bus, Found, JobHeaders, SettingAside, 
 from services.evaluator.pacing.notices import Firsts
 from services.evaluator.plugins.contract import NotHereError, PluginError
 from services.evaluator.storing import TRANSIENT, UNSTORED, until_stored
+from services.evaluator.units import tracing
 from services.evaluator.units.suspects import Gate, Suspects
 from services.words.jobs import ENDED_EARLY, LIVE
 from touchstone.v1 import job_pb2, unit_pb2
@@ -65,8 +66,7 @@ class FaultError(Exception):
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.detail = detail
+        self.reason, self.detail = reason, detail
 
 
 class Held:
@@ -316,7 +316,7 @@ class Hand:
         if held.alone:
             log.warning("%s: delivery %d, which runs alone", held.label, held.number, extra=held.logged)
             way = self._gate.alone()
-        async with way, self._suspects.watch(held.key) if held.alone else nullcontext():
+        async with way, self._suspects.watch(held.key) if held.alone else nullcontext(), tracing.unit(held):
             if held.unit.task and self._firsts.is_first(held.job, held.unit.task):
                 log.info("%s starts here with %s", held.unit.task, held.label, extra=held.logged)
             await run(held)

@@ -1,4 +1,4 @@
-"""Counts requests by route and status, for metrics."""
+"""Counts requests by route and status, for metrics, and traces those that start jobs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Mount, Route, compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.gateway import tracing
 from services.telemetry import metrics
 from services.telemetry.instruments import OTHER
+from touchstone.v1 import job_pb2
 
 _FAILED, _GONE = "500", "499"
 """The latter is the status of a request whose client went away before the answer began."""
@@ -62,8 +65,10 @@ class Counting:
                 status, took_s = str(message["status"]), time.monotonic() - began
             await send(message)
 
+        started: list[job_pb2.Job] = []
         try:
-            await self.app(scope, receive, counted)
+            with tracing.started_jobs() as started:
+                await self.app(scope, receive, counted)
         except Exception:
             status = _FAILED if status == _GONE else status
             raise
@@ -74,3 +79,5 @@ class Counting:
             metrics.HTTP_REQUESTS.add(route, status, scope["method"])
             if status != _GONE:
                 metrics.HTTP_SECONDS.observe(took_s, route)
+            for job in started:
+                tracing.trace(job, took_s, scope["method"], route, status, Headers(scope=scope).get("traceparent", ""))

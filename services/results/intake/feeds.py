@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -24,6 +25,7 @@ from services.results.intake import writes
 from services.results.intake.ordered_stream import BATCH, NATS_TROUBLE, OrderedStream
 from services.results.intake.writes import Mark
 from services.results.storage.database import FATAL, Connection, Database, damage
+from services.results.tracing import trace_stored
 from services.telemetry import metrics
 from touchstone.v1 import item_result_pb2, job_pb2
 
@@ -181,8 +183,10 @@ class Feed:
             # The stored mark counts only after a check that the stream is the one that it belongs to.
             mark, messages = await self._stream.fetch(mark)
             if messages:
+                began = time.time()
                 await self._commit(mark, messages)
                 _count(messages)
+                trace_stored(messages, began)
                 await self._stream.acknowledge(messages)
             async with self._moved:
                 self.position = mark.sequence

@@ -26,6 +26,7 @@ from services.scheduler.jobs.ledger import Ledger
 from services.scheduler.jobs.progress_text import describe
 from services.scheduler.ports import Change, Datasets, LeadershipLostError, Store, Told, Work
 from services.scheduler.settings import Limits
+from services.scheduler.tracing import trace
 from services.telemetry import metrics
 from services.words import refusals
 from services.words.jobs import LIVE, status_of
@@ -227,6 +228,7 @@ class JobRegistry:
     async def commit_all(self, jobs: Sequence[Job], actor: str, action: str) -> None:
         """The same for several jobs: all of them or none."""
         now = self.now()
+        before = [seconds(job.told.occurred_at) for job in jobs]
         changes = []
         for job in jobs:
             job.update(now)
@@ -235,9 +237,10 @@ class JobRegistry:
             self.note(job, actor, action)
             changes.append(Change(job, job.event()))
         await self.save(changes)
-        for job in jobs:
+        for job, before_s in zip(jobs, before, strict=True):
             why = f" ({job.message.reason})" if job.message.reason else ""
             log.info("job %s: %s%s", job.id, action, why, extra=of_job(job.id))
+            trace(job, action, before_s, now)
             self.touch(job)
         self.wake.set()
 
