@@ -108,10 +108,11 @@ client: setup-dev ## Build the wheel of the Python client and the command line i
 	@rm -f dist/touchstone_client-*.whl
 	@$(BIN)/uv build --quiet --wheel --out-dir dist client && ls dist/*.whl
 
-docs: setup-dev ## Update the tables in docs, and the settings of the chart, that are generated from code
+docs: setup-dev ## Update what is generated from code: tables in docs, and dashboards
 	@$(BIN)/python -m tests.api_tables
 	@$(BIN)/python -m tests.job_tables
 	@$(BIN)/python -m tests.metric_tables
+	@$(BIN)/python -m tests.dashboards
 	@$(BIN)/python -m tests.chart_schema
 
 screenshots: setup-dev ## Draw all pages in every state into var/screenshots, and those that docs show into docs/images

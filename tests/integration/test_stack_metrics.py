@@ -17,6 +17,7 @@ from prometheus_client.samples import Sample
 
 from deploy.local.ports import free_port
 from services.telemetry.metrics import METRICS, SERVICES
+from tests import dashboards
 from tests.servers.collector import Collector, Received, collector
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
@@ -177,6 +178,9 @@ def test_a_real_prometheus_scrapes_every_process(scraped: Scraped, tmp_path: Pat
         assert {float(one["value"][1]) for one in answer("sum(touchstone_nats_connected)")} == {float(len(PROCESSES))}
         queries = [f"{metric.name}_count" if metric.kind == "histogram" else metric.name for metric in METRICS]
         assert [query for query in queries if not answer(query)] == []
+        asked = {title: query.replace("$__rate_interval", "1m") for title, query in dashboards.queries()}
+        # A rate needs two scrapes.
+        until(lambda: all(map(answer, asked.values())))
     finally:
         server.terminate()
         server.wait(30)
