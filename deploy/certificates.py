@@ -49,8 +49,8 @@ class CertificatesError(Exception):
 
 
 def make(folder: Path, names: Sequence[str] = NAMES, hosts: Iterable[str] = HOSTS, days: int = DAYS) -> None:
-    """Makes ca.pem, ca.key, and NAME.pem and NAME.key for each name, valid for these hosts and this number of days. Raises
-    CertificatesError, also for a file that is there already."""
+    """Makes ca.pem, ca.key, and NAME.pem and NAME.key for each name, valid for these hosts and this number of days.
+    Raises CertificatesError, also for a file that is there already."""
     if there := [file.name for one in (AUTHORITY, *names) for file in _files(folder, one) if file.exists()]:
         raise CertificatesError(f"{folder} already has {', '.join(there)}. Choose another folder, or use --renew.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
