@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-hosts test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration certs nightly check format protos protos-release blocking client docs screenshots lock images clean
+.PHONY: help setup setup-dev run demo test test-stack test-hosts test-images test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration certs nightly check format protos protos-release blocking client docs screenshots lock images audit clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -36,13 +36,16 @@ demo: setup ## The same, but stop after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not stack and not model and not parity and not mlflow and not airflow and not chaos and not hosts and not calibration"
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not stack and not model and not parity and not mlflow and not airflow and not chaos and not hosts and not images and not calibration"
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse through the whole stack
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
 
 test-hosts: setup-dev ## Break several hosts under load: NATS x3 and all services in network namespaces (root)
 	@$(BIN)/python -m pytest -m hosts -rs -s
+
+test-images: setup-dev ## Build the container images on plain Debian, and run the demo in them with compose (root)
+	@$(BIN)/python -m pytest -m images -rs -s
 
 test-model: setup-dev model-env ## Train and serve a small real model, and evaluate it (installs PyTorch)
 	@$(BIN)/python -m pytest -m model -rs --part $(PART)
@@ -128,6 +131,9 @@ images: ## Build container images with docker, buildah or podman: IMAGES="touchs
 	  DOCKER_BUILDKIT=1 $$builder build --file deploy/images/Dockerfile --target $$image \
 	    --tag $$image:latest --tag $$image:$$version $(if $(PIP_CONFIG),--secret id=pip.conf$(comma)src=$(PIP_CONFIG)) $(IMAGE_FLAGS) . || exit 1; \
 	done
+
+audit: setup-dev ## Write the images' bill of materials to dist, and look for known vulnerabilities
+	@$(BIN)/python -m tests.audit
 
 lock: setup-dev ## Update requirements/*.txt from pyproject.toml
 	@$(call lock,run,)
