@@ -59,7 +59,7 @@ def allowed(objects: list[Object]) -> set[Flow]:
     policies = [one["spec"] for one in of_kind(objects, "NetworkPolicy")]
     workloads = {name(one): one for one in of_kind(objects, *WORKLOADS)}
     inside = [Place(one, labels(workload)) for one, workload in workloads.items()]
-    ports = {f"TCP {port['containerPort']}" for one in workloads.values() for port in container(one)["ports"]}
+    ports = {f"TCP {port['containerPort']}" for one in workloads.values() for port in container(one).get("ports", ())}
     places = [*inside, *OUTSIDE]
     egress = {one.name: _rules(policies, one, "egress", "to") for one in places}
     ingress = {one.name: _rules(policies, one, "ingress", "from") for one in places}

@@ -19,6 +19,9 @@ from tests.chart.rendered import (
     selected,
 )
 
+RUNNING = ("Deployment", "StatefulSet")
+"""What runs until it is stopped."""
+
 
 def faults(objects: list[Object]) -> Iterator[str]:
     for check in (_duplicates, _selectors, _services, _doors, _targets, _volumes, _probes):
@@ -32,7 +35,7 @@ def _duplicates(objects: list[Object]) -> Iterator[str]:
 
 
 def _selectors(objects: list[Object]) -> Iterator[str]:
-    for one in of_kind(objects, *WORKLOADS):
+    for one in of_kind(objects, *RUNNING):
         found = selected(one["spec"]["selector"]["matchLabels"], objects)
         if found != [one]:
             yield f"{name(one)} selects pods of {list(map(name, found))}"
@@ -145,7 +148,7 @@ def _volumes(objects: list[Object]) -> Iterator[str]:
 
 
 def _probes(objects: list[Object]) -> Iterator[str]:
-    for one in of_kind(objects, *WORKLOADS):
+    for one in of_kind(objects, *RUNNING):
         for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
             probe = container(one).get(kind)
             if probe is None:

@@ -9,18 +9,30 @@ from typing import Any
 import helm_python as helm
 import yaml
 
+from services.bus import login, rights
+
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy/chart"
 RELEASE, NAMESPACE = "trial", "bench"
-WORKLOADS = ("Deployment", "StatefulSet")
+WORKLOADS = ("Deployment", "StatefulSet", "Job")
+
+SEEDS = {user: login.new_seed() for user in rights.USERS}
+"""Keys of users of NATS."""
 
 Object = dict[str, Any]
 
 
 def values_files() -> dict[str, Object]:
-    """The values of every file by its name, and those of all files that fit together."""
-    files = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((CHART / "values").glob("*.yaml"))}
-    together = {name: value for one in ("monitoring", "tls", "keda", "gpu") for name, value in files[one].items()}
+    """The values of every file by its name, those with users of NATS, and those of all files that fit together."""
+    files = {
+        path.stem: yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+        for path in sorted((CHART / "values").glob("*.yaml"))
+    }
+    files["rights"] = {
+        "nats": {"users": rights.users({user: [login.public_key(seed)] for user, seed in SEEDS.items()})}
+    }
+    parts = ("monitoring", "tls", "keda", "gpu", "rights")
+    together = {name: value for one in parts for name, value in files[one].items()}
     return {"default": {}, **files, "together": together}
 
 
@@ -75,7 +87,7 @@ def selected(wanted: Mapping[str, str], objects: list[Object]) -> list[Object]:
 def port_number(workload: Object, port: int | str) -> int | None:
     """The number of a container's port, by its name or number; None if the container has no such port."""
     ports: dict[int | str, int] = {}
-    for one in container(workload)["ports"]:
+    for one in container(workload).get("ports", ()):
         ports[one["name"]] = ports[one["containerPort"]] = one["containerPort"]
     return ports.get(port)
 

@@ -22,8 +22,10 @@ from services.gateway import settings as gateway
 from services.results import settings as results
 from services.scheduler import settings as scheduler
 from services.telemetry import logs
+from tests import certificates
 from tests.chart.references import probed_port
 from tests.chart.rendered import (
+    SEEDS,
     WORKLOADS,
     Object,
     component,
@@ -32,6 +34,7 @@ from tests.chart.rendered import (
     environ,
     name,
     of_kind,
+    pod,
     port_number,
 )
 
@@ -41,6 +44,8 @@ READERS: dict[str, Callable[[], Any]] = {
     "results": results.Settings.from_env,
     "evaluator": evaluator.Settings.from_env,
 }
+MODULES = {**{service: f"services.{service}" for service in READERS}, "setup": "services.bus"}
+"""What containers start."""
 _LISTENS = ("TOUCHSTONE_SCHEDULER_LISTEN", "TOUCHSTONE_RESULTS_LISTEN", "TOUCHSTONE_EVALUATOR_LISTEN")
 _SECRET = re.compile(r"TOKEN|PASSWORD|SECRET|API_KEY")
 
@@ -61,11 +66,12 @@ def _recorded(variables: Mapping[str, str]) -> Iterator[set[str]]:
 
 def _read(service: str) -> None:
     """Raises InvalidRequestError, as the service would when it starts."""
-    READERS[service]()
     bus.Settings.from_env()
-    rpc.Settings.from_env()
-    rpc.Tls.from_env()
     logs.formatter()
+    if service in READERS:
+        READERS[service]()
+        rpc.Settings.from_env()
+        rpc.Tls.from_env()
     if service == "results":
         # The other services have no disk to watch.
         bus.Room.from_env(Path(), "")
@@ -85,7 +91,7 @@ def faults(objects: list[Object]) -> Iterator[str]:
     yield from _consumers(objects)
     for one in of_kind(objects, *WORKLOADS):
         yield from _secrets(one)
-        if component(one) in READERS:
+        if component(one) in MODULES:
             yield from _variables(one, objects)
 
 
@@ -111,13 +117,16 @@ def _secrets(workload: Object) -> Iterator[str]:
         reference = one.get("valueFrom", {}).get("secretKeyRef")
         if reference is not None and not (reference.get("name") and reference.get("key")):
             yield f"{name(workload)} names no secret for {one['name']}"
-    if "NATS_TOKEN" not in environ(workload):
-        yield f"{name(workload)} has no token of NATS"
+    for volume in pod(workload)["volumes"]:
+        if volume["name"] == "seed" and [one["key"] for one in volume["secret"]["items"]] != [
+            f"{component(workload)}.seed"
+        ]:
+            yield f"{name(workload)} has the seeds of others"
 
 
 def _variables(workload: Object, objects: list[Object]) -> Iterator[str]:
     service, given = component(workload), environ(workload)
-    if container(workload)["command"] != ["python", "-m", f"services.{service}"]:
+    if container(workload)["command"] != ["python", "-m", MODULES[service]]:
         yield f"{name(workload)} starts {container(workload)['command']}"
     for unknown in sorted({one for one in given if one.startswith("TOUCHSTONE_")} - variables_of(service)):
         yield f"{name(workload)} has {unknown}, which its code does not read"
@@ -126,9 +135,11 @@ def _variables(workload: Object, objects: list[Object]) -> Iterator[str]:
         here = {one: folder + value if value.startswith("/") else value for one, value in given.items()}
         for variable in given.keys() & {"TOUCHSTONE_STATE_DIR", "TOUCHSTONE_DATA_DIR"}:
             Path(here[variable]).mkdir(parents=True)
-        for path, text in config_files(workload, objects):
-            Path(f"{folder}{path}").parent.mkdir(parents=True)
-            Path(f"{folder}{path}").write_text(text)
+        files = {str(path): text for path, text in config_files(workload, objects)}
+        files |= {path: text for path, text in _from_secrets(service).items() if path in given.values()}
+        for path, text in files.items():
+            Path(folder + path).parent.mkdir(parents=True, exist_ok=True)
+            Path(folder + path).write_text(text)
         try:
             with _recorded(here):
                 _read(service)
@@ -138,7 +149,29 @@ def _variables(workload: Object, objects: list[Object]) -> Iterator[str]:
                             yield f"{name(workload)}: {known.unusable}"
         except InvalidRequestError as error:
             yield f"{name(workload)} does not start: {error.message}"
-    yield from _ports(workload, given)
+    if service in READERS:
+        yield from _ports(workload, given)
+
+
+def _from_secrets(service: str) -> dict[str, str]:
+    """Files that a service may have from secrets."""
+    own, key, authority = certificate()
+    folder = "/etc/touchstone"
+    return {
+        f"{folder}/nats/seed": SEEDS[service],
+        f"{folder}/tls/tls.crt": own,
+        f"{folder}/tls/tls.key": key,
+        f"{folder}/tls/ca.crt": authority,
+    }
+
+
+@cache
+def certificate() -> tuple[str, str, str]:
+    """A certificate of this machine, its key, and its authority."""
+    with TemporaryDirectory() as folder:
+        made = certificates.make(Path(folder))
+        own, key, authority = (Path(made.path(one)).read_text() for one in ("server.pem", "server.key", "ca.pem"))
+        return own, key, authority
 
 
 def _ports(workload: Object, given: Mapping[str, str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 
 import kubernetes_validate
@@ -30,14 +31,17 @@ VERSIONS = (_oldest(), kubernetes_validate.latest_version())
 
 def faults(objects: list[Object], version: str) -> list[str]:
     """What a version of Kubernetes would refuse. Custom resources have tests of their own."""
-    found = []
-    for one in objects:
-        if one["apiVersion"] in CUSTOM:
-            continue
-        try:
-            kubernetes_validate.validate(one, version, strict=True)
-        except kubernetes_validate.ValidationError as error:
-            found.append(f"{name(one)}: {'.'.join(map(str, error.path))}: {error.message}")
-        except kubernetes_validate.SchemaNotFoundError as error:
-            found.append(f"{name(one)}: {error.message}")
-    return found
+    given = [one for one in objects if one["apiVersion"] not in CUSTOM]
+    return [f"{name(one)}: {fault}" for one in given if (fault := _fault(json.dumps(one), version))]
+
+
+@functools.cache
+def _fault(text: str, version: str) -> str:
+    """Of one object, as JSON. Most of the charts with a mistake have the same objects."""
+    try:
+        kubernetes_validate.validate(json.loads(text), version, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        return f"{'.'.join(map(str, error.path))}: {error.message}"
+    except kubernetes_validate.SchemaNotFoundError as error:
+        return str(error.message)
+    return ""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import nats
@@ -12,7 +15,18 @@ import pytest
 
 from deploy.local.ports import free_port
 from services.bus.connection import require_sync
-from tests.chart.rendered import Object, component, config_files, container, of_kind, render, values_files
+from tests.chart.rendered import (
+    SEEDS,
+    Object,
+    component,
+    config_files,
+    container,
+    environ,
+    of_kind,
+    render,
+    values_files,
+)
+from tests.chart.settings import certificate
 from tests.nats_server import binary
 from tests.waiting import until
 
@@ -27,11 +41,20 @@ def node(values: Object) -> tuple[Object, list[Object]]:
     return found, objects
 
 
-def configuration(values: Object) -> str:
+def prepared(values: Object, folder: Path, ports: Mapping[str, int] | None = None) -> list[str]:
+    """Writes a node's files into the folder, with everything that it names there; returns the command that starts it.
+    `ports` are used instead of the chart's."""
     workload, objects = node(values)
-    ((path, text),) = config_files(workload, objects)
-    assert container(workload)["command"] == ["nats-server", "--config", str(path)]
-    return text
+    moved = {f'"{path}/': f'"{folder}/' for path in ("/etc/nats-tls", "/run/nats", "/var/lib")}
+    moved |= {f"0.0.0.0:{there}": f"127.0.0.1:{here}" for there, here in (ports or {}).items()}
+    for path, text in config_files(workload, objects):
+        for there, here in moved.items():
+            text = text.replace(there, here)
+        (folder / path.name).write_text(text)
+    for name, text in zip(("tls.crt", "tls.key", "ca.crt"), certificate(), strict=True):
+        (folder / name).write_text(text)
+    assert container(workload)["command"] == ["nats-server", "--config", "/etc/nats/nats.conf"]
+    return [binary(), "--config", str(folder / "nats.conf")]
 
 
 def variables() -> dict[str, str]:
@@ -45,9 +68,7 @@ def gigabytes(text: str) -> float:
 
 @pytest.mark.parametrize("file", FILES)
 def test_nats_accepts_the_configuration(file: str, tmp_path: Path) -> None:
-    path = tmp_path / "nats.conf"
-    path.write_text(configuration(FILES[file]))
-    command = [binary(), "-t", "--config", str(path)]
+    command = [*prepared(FILES[file], tmp_path), "-t"]
     tried = subprocess.run(command, env=variables(), capture_output=True, text=True, check=False, timeout=30)
     assert tried.returncode == 0, tried.stderr
 
@@ -55,36 +76,58 @@ def test_nats_accepts_the_configuration(file: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_nats_stores_less_than_its_volume_has(file: str) -> None:
     workload, objects = node(FILES[file])
-    ((_, text),) = config_files(workload, objects)
+    text = dict(config_files(workload, objects))[Path("/etc/nats/nats.conf")]
     stored = text.partition("max_file_store: ")[2].split()[0]
     size = workload["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"]
     assert gigabytes(stored) < 0.95 * gigabytes(size)
 
 
-def test_a_node_syncs_every_write_and_takes_its_token(tmp_path: Path) -> None:
+@contextmanager
+def running(values: Object, folder: Path) -> Iterator[tuple[int, int]]:
+    """A single node's ports for clients and for its state."""
     port, monitor = free_port(), free_port()
-    text = configuration(FILES["small"])
-    for there, here in (
-        ("0.0.0.0:4222", f"127.0.0.1:{port}"),
-        ("0.0.0.0:8222", f"127.0.0.1:{monitor}"),
-        ("/run/nats", str(tmp_path)),
-        ("/var/lib/nats", str(tmp_path / "streams")),
-    ):
-        assert there in text
-        text = text.replace(there, here)
-    (tmp_path / "nats.conf").write_text(text)
-    command = [binary(), "--config", str(tmp_path / "nats.conf")]
+    command = prepared(values, folder, {"4222": port, "8222": monitor})
     process = subprocess.Popen(command, env=variables(), stderr=subprocess.DEVNULL)
     try:
-        asyncio.run(use(tmp_path, port, monitor))
+        asyncio.run(until((folder / "nats.pid").exists))
+        yield port, monitor
     finally:
         process.terminate()
         process.wait(30)
 
 
-async def use(folder: Path, port: int, monitor: int) -> None:
-    await until((folder / "nats.pid").exists)
-    client = await nats.connect(f"nats://{TOKEN}@127.0.0.1:{port}", connect_timeout=10)
-    assert client.max_payload == 2**20
-    await client.close()
-    await require_sync(f"http://127.0.0.1:{monitor}", all_nodes=True)
+def test_a_node_syncs_every_write_and_takes_its_token(tmp_path: Path) -> None:
+    async def use(port: int, monitor: int) -> None:
+        client = await nats.connect(f"nats://{TOKEN}@127.0.0.1:{port}", connect_timeout=10)
+        assert client.max_payload == 2**20
+        await client.close()
+        await require_sync(f"http://127.0.0.1:{monitor}", all_nodes=True)
+
+    with running(FILES["small"], tmp_path) as ports:
+        asyncio.run(use(*ports))
+
+
+@pytest.mark.stack
+def test_the_job_sets_up_a_node_with_users_and_tls(tmp_path: Path) -> None:
+    nats_values = {**FILES["small"]["nats"], **FILES["rights"]["nats"]}
+    values = {**FILES["small"], **FILES["tls"], "nats": nats_values}
+    with running(values, tmp_path) as (port, monitor):
+        (job,) = of_kind(render(values), "Job")
+        (tmp_path / "seed").write_text(SEEDS["setup"])
+        given = {}
+        for variable, value in environ(job).items():
+            for there, here in (
+                ("/etc/touchstone/tls/", f"{tmp_path}/"),
+                ("/etc/touchstone/nats/", f"{tmp_path}/"),
+                ("trial-nats-0.trial-nats.bench.svc:4222", f"localhost:{port}"),
+                ("trial-nats-0.trial-nats.bench.svc:8222", f"127.0.0.1:{monitor}"),
+            ):
+                value = value.replace(there, here)
+            given[variable] = value
+        command = [sys.executable, *container(job)["command"][1:]]
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
+        ran = subprocess.run(
+            command, env={**inherited, **given}, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert "every stream is there" in ran.stdout

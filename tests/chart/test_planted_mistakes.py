@@ -175,6 +175,17 @@ TEMPLATES: dict[str, tuple[str, str, str, str, str]] = {
         "monitoring", "monitoring.yaml", "    - {port: metrics,", "    - {port: metric,",
         "finds no service with the port",
     ),
+    "the key of another service": (
+        "rights", "_helpers.tpl", "key: {{ .component }}.seed", "key: setup.seed", "has the seeds of others",
+    ),
+    "a job that nobody lets in": (
+        "rights", "networkpolicies.yaml", '(dict "from" $clients "to" "nats"', '(dict "from" $callers "to" "nats"',
+        "may not reach StatefulSet trial-nats",
+    ),
+    "a token and a key": (
+        "rights", "_helpers.tpl", "{{- $before = printf",
+        "{{- end }}\n{{- if true }}\n{{- $before = printf", "does not start",
+    ),
     "a certificate that is not mounted": (
         "tls", "_helpers.tpl", "mountPath: /etc/touchstone/tls", "mountPath: /etc/tls", "where nothing is mounted",
     ),

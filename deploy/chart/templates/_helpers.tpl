@@ -94,21 +94,11 @@ securityContext:
 {{- define "touchstone.env" -}}
 {{- $values := .root.Values -}}
 {{- $ports := include "touchstone.ports" . | fromYaml -}}
-- name: HOME
-  value: /tmp
+{{ include "touchstone.natsEnv" . }}
 - name: TOUCHSTONE_AUTH
   value: token
 - name: TOUCHSTONE_SERVICE_TOKEN
   valueFrom: {secretKeyRef: {name: {{ $values.secrets.serviceToken.name }}, key: {{ $values.secrets.serviceToken.key }}}}
-{{ include "touchstone.natsToken" . }}
-- name: TOUCHSTONE_NATS_URL
-  value: {{ include "touchstone.nodes" (dict "root" .root "before" "nats://$(NATS_TOKEN)@" "port" $ports.nats) | quote }}
-- name: TOUCHSTONE_NATS_MONITOR_URL
-  value: {{ include "touchstone.nodes" (dict "root" .root "before" "http://" "port" $ports.monitor) | quote }}
-- name: TOUCHSTONE_NATS_REPLICAS
-  value: {{ min 3 $values.nats.replicas | quote }}
-- name: TOUCHSTONE_LOG_FORMAT
-  value: {{ $values.logFormat }}
 - name: TOUCHSTONE_METRICS_LISTEN
   value: {{ printf "0.0.0.0:%v" $ports.metrics | quote }}
 {{- if $values.tls.enabled }}
@@ -145,6 +135,40 @@ securityContext:
 {{- end }}
 {{- end }}
 
+{{/* Variables of what connects to NATS: with a token in the URL, or with the seed of an nkey. */}}
+{{- define "touchstone.natsEnv" -}}
+{{- $values := .root.Values -}}
+{{- $ports := include "touchstone.ports" . | fromYaml -}}
+{{- $before := ternary "tls://" "nats://" $values.tls.enabled -}}
+- name: HOME
+  value: /tmp
+- name: TOUCHSTONE_LOG_FORMAT
+  value: {{ $values.logFormat }}
+{{- if $values.nats.users }}
+- name: TOUCHSTONE_NATS_NKEY_SEED_FILE
+  value: /etc/touchstone/nats/seed
+{{- else }}
+{{- $before = printf "%s$(NATS_TOKEN)@" $before }}
+{{ include "touchstone.natsToken" . }}
+{{- end }}
+- name: TOUCHSTONE_NATS_URL
+  value: {{ include "touchstone.nodes" (dict "root" .root "before" $before "port" $ports.nats) | quote }}
+- name: TOUCHSTONE_NATS_MONITOR_URL
+  value: {{ include "touchstone.nodes" (dict "root" .root "before" "http://" "port" $ports.monitor) | quote }}
+- name: TOUCHSTONE_NATS_REPLICAS
+  value: {{ min 3 $values.nats.replicas | quote }}
+{{- if $values.tls.enabled }}
+- name: TOUCHSTONE_NATS_TLS_CA
+  value: /etc/touchstone/tls/ca.crt
+{{- if $values.tls.clientCertificates }}
+- name: TOUCHSTONE_NATS_TLS_CERT
+  value: /etc/touchstone/tls/tls.crt
+- name: TOUCHSTONE_NATS_TLS_KEY
+  value: /etc/touchstone/tls/tls.key
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "touchstone.natsToken" -}}
 - name: NATS_TOKEN
   valueFrom: {secretKeyRef: {name: {{ .root.Values.secrets.natsToken.name }}, key: {{ .root.Values.secrets.natsToken.key }}}}
@@ -159,7 +183,7 @@ dns:///{{ .root.Release.Name }}-scheduler.{{ .root.Release.Namespace }}.svc:{{ (
 {{ .root.Release.Name }}-results.{{ .root.Release.Namespace }}.svc:{{ (include "touchstone.ports" . | fromYaml).results }}
 {{- end }}
 
-{{/* Volumes of every service: room for temporary files, and certificates. */}}
+{{/* Volumes of every service: room for temporary files, certificates, and the seed of an nkey. */}}
 {{- define "touchstone.volumes" -}}
 - name: tmp
   emptyDir: {}
@@ -169,12 +193,23 @@ dns:///{{ .root.Release.Name }}-scheduler.{{ .root.Release.Namespace }}.svc:{{ (
     secretName: {{ index .root.Values.tls.secrets .component }}
     defaultMode: 0440
 {{- end }}
+{{- if .root.Values.nats.users }}
+- name: seed
+  secret:
+    secretName: {{ .root.Values.secrets.natsKeys }}
+    # Its own, and nobody else's.
+    items: [{key: {{ .component }}.seed, path: seed}]
+    defaultMode: 0440
+{{- end }}
 {{- end }}
 
 {{- define "touchstone.mounts" -}}
 - {name: tmp, mountPath: /tmp}
 {{- if .root.Values.tls.enabled }}
 - {name: tls, mountPath: /etc/touchstone/tls, readOnly: true}
+{{- end }}
+{{- if .root.Values.nats.users }}
+- {name: seed, mountPath: /etc/touchstone/nats, readOnly: true}
 {{- end }}
 {{- end }}
 
