@@ -16,10 +16,11 @@ SECRETS = {
     "TOUCHSTONE_AIRFLOW_TOKEN",
     "TOUCHSTONE_MLFLOW_TOKEN",
     "TOUCHSTONE_MLFLOW_URL",
+    "TOUCHSTONE_OIDC_CLIENT_SECRET",
 }
 """Come from secrets alone. The URL may have a password."""
 
-_MOUNTED = re.compile(r"_TLS_|_FILE$|_DIR$")
+_MOUNTED = re.compile(r"_TLS_|_(CA|FILE|DIR)$")
 """Name files and folders, which a pod has only where the chart mounts them."""
 
 
