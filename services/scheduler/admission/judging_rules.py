@@ -82,6 +82,15 @@ def request_id(job_id: str, attempt: int, place: int) -> str:
     return f"judge {job_id} {attempt} {place}"
 
 
+Identity = tuple[str, str, str, bytes]
+"""Equal for judges that are the same."""
+
+
+def identity(judge: job_pb2.Judge) -> Identity:
+    """Without repeats and budget: these say how much is asked of the judge."""
+    return judge.endpoint, judge.model, judge.rubric, judge.sampling.SerializeToString(deterministic=True)
+
+
 def asked_for(request: str) -> tuple[str, int] | None:
     """The job and the attempt of which a `request_id` creates the judge; None for any other."""
     found = re.fullmatch(r"judge (\S+) (\d+) \d+", request)
@@ -90,10 +99,9 @@ def asked_for(request: str) -> tuple[str, int] | None:
 
 def _check_different(judges: Sequence[job_pb2.Judge]) -> None:
     """Each would judge, and cost, all answers once more."""
-    known: dict[tuple[str, str, str, bytes], int] = {}
+    known: dict[Identity, int] = {}
     for place, judge in enumerate(judges):
-        asked = judge.sampling.SerializeToString(deterministic=True)
-        first = known.setdefault((judge.endpoint, judge.model, judge.rubric, asked), place)
+        first = known.setdefault(identity(judge), place)
         if first != place:
             raise InvalidRequestError(
                 f"{judge.model} at {judge.endpoint} is given twice as the same judge, as number {first + 1} and "

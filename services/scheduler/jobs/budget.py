@@ -92,13 +92,18 @@ def used_up(budget: float, spending: Spending, unit_cost: float, done: int, tota
 
 def check_retry(job: job_pb2.Job) -> None:
     """Raises ConflictError when a further attempt could not make one call: the budget is the whole job's."""
-    spent = job.progress.cost_usd + job.progress.reserved_usd
-    costs = [task.most_cost_usd for task in job.plan]
-    if job.spec.budget_usd and costs and spent + min(costs) > job.spec.budget_usd * (1 + _ROUNDING):
+    if not pays_a_call(job, job.spec.budget_usd):
         raise ConflictError(
             f"Job {job.job_id} has used up its budget of {dollars(job.spec.budget_usd)}. Re-run it with a higher "
             "budget: a new job reuses its answers and runs the rest."
         )
+
+
+def pays_a_call(job: job_pb2.Job, budget_usd: float) -> bool:
+    """Whether a further attempt could make one call within this budget of the whole job, as far as is known."""
+    spent = job.progress.cost_usd + job.progress.reserved_usd
+    costs = [task.most_cost_usd for task in job.plan]
+    return not budget_usd or not costs or spent + min(costs) <= budget_usd * (1 + _ROUNDING)
 
 
 def dollars(amount: float) -> str:

@@ -70,6 +70,8 @@ class Job:
     absent_s: float = 0.0
     """Seconds of this attempt without a leading scheduler or on a full disk: they count neither as elapsed nor towards
     the time limit."""
+    earlier_judges: int = 0
+    """How many of its judges, from the first, this attempt had when its record was removed: they do not start again."""
     plan_released: int = 0
     """Attempt whose planning unit this process has released."""
     plans_lost: int = 0
@@ -174,6 +176,7 @@ class Job:
         self.message.attempt += 1
         self.message.reason = self.message.reason_detail = ""
         self.message.incomplete = False
+        self.earlier_judges = 0
         self.message.ClearField("finished_at")
         self.message.ClearField("attempt_started_at")
         self.absent_s = 0.0
@@ -263,6 +266,7 @@ class Job:
             earlier_run_s=self.earlier_run_s,
             results_sequence=self.planning_sequence,
             told=self.told,
+            earlier_judges=self.earlier_judges,
         )
         if self.ledger is not None:
             self.ledger.save(record)
@@ -276,6 +280,7 @@ class Job:
         job = cls(record.job, record.told, record.request_id, earlier_run_s=record.earlier_run_s)
         job.waiting_since = seconds(record.job.created_at)
         job.planning_sequence = record.results_sequence
+        job.earlier_judges = record.earlier_judges
         if job.state in (RUNNING, FINALIZING):
             job.ledger = Ledger.load(record)
             job.finalizing_sequence = record.results_sequence

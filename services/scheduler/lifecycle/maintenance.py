@@ -131,11 +131,14 @@ class Upkeep:
             if floor != self._floor:
                 await registry.store.set_floor(floor)
                 self._floor = floor
-            for job in list(registry.jobs.values()):
+            # Judges last: a scheduler that starts in between would start them again for the answers that they judged.
+            for job in sorted(registry.jobs.values(), key=lambda job: job.message.spec.HasField("judging")):
                 if not job.live and now - registry.ended_at(job) > registry.limits.keep_finished_s:
                     await registry.store.forget(job)
                     del registry.jobs[job.id]
             for job in list(registry.deleted.values()):
+                if job.message.spec.judging.job_id in registry.jobs:
+                    continue
                 if now - seconds(job.message.deleted_at) > registry.limits.keep_finished_s:
                     await registry.store.forget(job)
                     del registry.deleted[job.id]

@@ -5,8 +5,8 @@ by the same call:
 
 - before the results service has made the rows, there is nothing;
 - before the jobs are stored, there are rows without a job. The same rows are found by the experiment's name;
-- jobs with further judges, jobs that run again, and new ones are stored in one write each, in this order. Between two
-  of them, the call does what is left.
+- jobs with further judges, jobs and judges that run again, and new jobs are stored in one write each, in this order.
+  Between two of them, the call does what is left.
 
 Whether a model has a job is looked up under the lock in which its job is created. So calls at the same time make one.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -34,10 +34,11 @@ from services.scheduler.jobs import budget
 from services.scheduler.jobs.job import Job
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
+from services.scheduler.requests.experiment_judges import NamedJudges, named
 from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.spec_context import Context
 from services.words import refusals, rubrics
-from services.words.endpoints import named
+from services.words.endpoints import named as listed_as
 from services.words.enums import PRIORITIES
 from touchstone.v1 import dataset_pb2, endpoint_pb2, job_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
@@ -65,8 +66,7 @@ class _Jobs:
     there: dict[Model, Job]
     again: list[Job]
     new: dict[Model, Job]
-    judges: dict[str, list[job_pb2.Judge]]
-    """By job, those that it gets in addition to its own."""
+    judges: NamedJudges
     share: float
     """US dollars that each job may spend from now on; 0 for any amount."""
 
@@ -118,32 +118,45 @@ class Experiments:
         async with registry.lock:
             registry.require_stored()
             jobs = self._jobs(asked)
-            more = [job for job in jobs.there.values() if job.id in jobs.judges]
-            for job in more:
-                job.message.spec.judges.extend(jobs.judges[job.id])
-                registry.jobs[job.id] = job
-            if more:
-                await registry.commit_all(more, caller.user, "judges")
+            await self._change_judges(caller, jobs)
             for job in jobs.again:
                 job.message.spec.budget_usd = _spent(job) + jobs.share if jobs.share else 0.0
+            for judge in jobs.judges.again:
+                judge.message.spec.budget_usd = jobs.judges.budgets[judge.id]
+            again = jobs.again + jobs.judges.again
+            for job in again:
                 job.retry(registry.now())
                 registry.jobs[job.id] = job
-            if jobs.again:
-                await registry.commit_all(jobs.again, caller.user, "retried")
+            if again:
+                await registry.commit_all(again, caller.user, "retried")
             if jobs.new:
                 registry.jobs |= {job.id: job for job in jobs.new.values()}
                 await registry.commit_all([*jobs.new.values()], caller.user, "created")
             found = jobs.there | jobs.new
             return [found[model] for model in asked.definition.models]
 
+    async def _change_judges(self, caller: Identity, jobs: _Jobs) -> None:
+        registry, named = self._registry, jobs.judges
+        changed = [job for job in jobs.there.values() if job.id in named.lists]
+        for job in changed:
+            if job.id not in registry.jobs:
+                job.earlier_judges = len(job.message.spec.judges)
+                registry.jobs[job.id] = job
+            del job.message.spec.judges[:]
+            job.message.spec.judges.extend(named.lists[job.id])
+        for judge in named.waiting:
+            judge.message.spec.budget_usd = named.budgets[judge.id]
+        if changed or named.waiting:
+            await registry.commit_all(changed + named.waiting, caller.user, "judges")
+
     def _jobs(self, asked: _Asked) -> _Jobs:
         """Raises what refuses the whole call: then no job is created or runs again."""
         there = self._there(asked)
-        judges = self._more_judges(asked, there)
         missing = [model for model in asked.definition.models if model not in there]
         again = [there[model] for model in asked.definition.models if model in there and there[model].can_retry]
         share = _share(asked.definition, there.values(), again, len(missing))
         again = [job for job in again if _affordable(job, share)]
+        judges = self._judges(asked, there, {job.id for job in again})
         context = Context(None, asked.rows)
         wanted = []
         for model in missing:
@@ -153,8 +166,8 @@ class Experiments:
             wanted.append((spec, context))
         with _fields():
             made = self._desk.made(asked.rows.owner, wanted)
-        if made or again:
-            self._desk.require_room(asked.rows.owner, len(made) + len(again))
+        if made or again or judges.again:
+            self._desk.require_room(asked.rows.owner, len(made) + len(again) + len(judges.again))
         return _Jobs(there, again, dict(zip(missing, made, strict=True)), judges, share)
 
     def _there(self, asked: _Asked) -> dict[Model, Job]:
@@ -174,21 +187,12 @@ class Experiments:
                 found[model] = job
         return found
 
-    def _more_judges(self, asked: _Asked, there: dict[Model, Job]) -> dict[str, list[job_pb2.Judge]]:
-        found: dict[str, list[job_pb2.Judge]] = {}
-        for model, job in there.items():
-            own = job.message.spec.judges
-            more = [judge for judge in asked.specs[model].judges if judge not in own]
-            if more and len(own) + len(more) > rubrics.MOST_JUDGES:
-                raise ConflictError(
-                    f"Job {job.id} of experiment {asked.definition.name} has {refusals.counted(len(own), 'judge')}; at "
-                    f"most {rubrics.MOST_JUDGES} are allowed. Leave judges out."
-                )
-            if more:
-                found[job.id] = more
-        if found:
+    def _judges(self, asked: _Asked, there: dict[Model, Job], again: Collection[str]) -> NamedJudges:
+        judges = next(iter(asked.specs.values())).judges
+        found = named(asked.definition.name, judges, there.values(), self._registry.jobs, again)
+        if found.lists:
             with _fields():
-                check_judges(next(iter(asked.specs.values())).judges, self._registry.fleet, self._registry.now())
+                check_judges(judges, self._registry.fleet, self._registry.now())
         return found
 
 
@@ -207,7 +211,7 @@ def _read(request: pb.RunExperimentRequest, endpoints: Sequence[endpoint_pb2.End
     judges = [Model(one.endpoint, one.model) for one in request.judges]
     sizes = {}
     for model in (*definition.models, *judges):
-        found = named(listed.get(model.provider, ()), model.model)
+        found = listed_as(listed.get(model.provider, ()), model.model)
         if found is not None and found.parameters_b:
             sizes[model] = found.parameters_b
     refused = [(f"models[{definition.models.index(one)}]", why) for one, why in too_large(definition, sizes)]

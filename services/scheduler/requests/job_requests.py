@@ -180,7 +180,8 @@ class Desk:
         if len(made) != len(asked):
             raise ConflictError(refusals.id_used(request_id, f"{len(made)} job{'' if len(made) == 1 else 's'}"))
         for job, (spec, context) in zip(made, asked, strict=True):
-            if spec.schedule_id:
+            # Of a judge, a further call of an experiment may have changed the budget.
+            if spec.schedule_id or judging_rules.asked_for(request_id):
                 continue
             # A spec that can no longer be checked, because its endpoint or dataset has gone, may well be the same call
             # repeated.

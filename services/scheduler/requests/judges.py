@@ -70,7 +70,7 @@ class Judges:
             if not _is_whole(job, job.message.attempt):
                 # It has begun again meanwhile.
                 return True
-            if key not in self._settled:
+            if place >= job.earlier_judges and key not in self._settled:
                 done &= await self._start(job, judge, key)
         return done
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from touchstone.v1 import job_pb2 as touchstone_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1etouchstone/v1/job_record.proto\x12\rtouchstone.v1\x1a\x17touchstone/v1/job.proto\"\xf1\x03\n\tJobRecord\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\x12\x12\n\ndone_units\x18\x02 \x01(\x0c\x12\x18\n\x10results_sequence\x18\x03 \x01(\x04\x12\x31\n\rpartial_units\x18\x04 \x03(\x0b\x32\x1a.touchstone.v1.PartialUnit\x12\x14\n\x0c\x66\x61iled_items\x18\x05 \x03(\x05\x12\x15\n\routput_tokens\x18\x06 \x01(\x03\x12\x12\n\nrequest_id\x18\x07 \x01(\t\x12\x15\n\rearlier_run_s\x18\x08 \x01(\x01\x12\x15\n\x08\x63ost_usd\x18\t \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x08lost_usd\x18\n \x01(\x01\x12\x0f\n\x07retries\x18\x0b \x01(\x03\x12*\n\x07samples\x18\x0c \x03(\x0b\x32\x19.touchstone.v1.RateSample\x12\x31\n\rcharged_units\x18\r \x03(\x0b\x32\x1a.touchstone.v1.ChargedUnit\x12\x12\n\nkept_items\x18\x0e \x01(\x05\x12\x15\n\routput_untold\x18\x0f \x01(\x05\x12\x12\n\nlost_calls\x18\x10 \x01(\x05\x12%\n\x04told\x18\x11 \x01(\x0b\x32\x17.touchstone.v1.JobEventB\x0b\n\t_cost_usd\"H\n\nRateSample\x12\n\n\x02\x61t\x18\x01 \x01(\x01\x12\r\n\x05items\x18\x02 \x01(\x05\x12\x0e\n\x06tokens\x18\x03 \x01(\x03\x12\x0f\n\x07retries\x18\x04 \x01(\x03\"X\n\x0b\x43hargedUnit\x12\x0c\n\x04unit\x18\x01 \x01(\x05\x12\x18\n\x10results_sequence\x18\x02 \x01(\x04\x12\r\n\x05times\x18\x03 \x01(\x05\x12\x12\n\ndeliveries\x18\x04 \x01(\x05\".\n\x0bPartialUnit\x12\x0c\n\x04unit\x18\x01 \x01(\x05\x12\x11\n\tpositions\x18\x02 \x03(\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1etouchstone/v1/job_record.proto\x12\rtouchstone.v1\x1a\x17touchstone/v1/job.proto\"\x89\x04\n\tJobRecord\x12\x1f\n\x03job\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\x12\x12\n\ndone_units\x18\x02 \x01(\x0c\x12\x18\n\x10results_sequence\x18\x03 \x01(\x04\x12\x31\n\rpartial_units\x18\x04 \x03(\x0b\x32\x1a.touchstone.v1.PartialUnit\x12\x14\n\x0c\x66\x61iled_items\x18\x05 \x03(\x05\x12\x15\n\routput_tokens\x18\x06 \x01(\x03\x12\x12\n\nrequest_id\x18\x07 \x01(\t\x12\x15\n\rearlier_run_s\x18\x08 \x01(\x01\x12\x15\n\x08\x63ost_usd\x18\t \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x08lost_usd\x18\n \x01(\x01\x12\x0f\n\x07retries\x18\x0b \x01(\x03\x12*\n\x07samples\x18\x0c \x03(\x0b\x32\x19.touchstone.v1.RateSample\x12\x31\n\rcharged_units\x18\r \x03(\x0b\x32\x1a.touchstone.v1.ChargedUnit\x12\x12\n\nkept_items\x18\x0e \x01(\x05\x12\x15\n\routput_untold\x18\x0f \x01(\x05\x12\x12\n\nlost_calls\x18\x10 \x01(\x05\x12%\n\x04told\x18\x11 \x01(\x0b\x32\x17.touchstone.v1.JobEvent\x12\x16\n\x0e\x65\x61rlier_judges\x18\x12 \x01(\x05\x42\x0b\n\t_cost_usd\"H\n\nRateSample\x12\n\n\x02\x61t\x18\x01 \x01(\x01\x12\r\n\x05items\x18\x02 \x01(\x05\x12\x0e\n\x06tokens\x18\x03 \x01(\x03\x12\x0f\n\x07retries\x18\x04 \x01(\x03\"X\n\x0b\x43hargedUnit\x12\x0c\n\x04unit\x18\x01 \x01(\x05\x12\x18\n\x10results_sequence\x18\x02 \x01(\x04\x12\r\n\x05times\x18\x03 \x01(\x05\x12\x12\n\ndeliveries\x18\x04 \x01(\x05\".\n\x0bPartialUnit\x12\x0c\n\x04unit\x18\x01 \x01(\x05\x12\x11\n\tpositions\x18\x02 \x03(\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,11 +33,11 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.job_record_pb
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_JOBRECORD']._serialized_start=75
-  _globals['_JOBRECORD']._serialized_end=572
-  _globals['_RATESAMPLE']._serialized_start=574
-  _globals['_RATESAMPLE']._serialized_end=646
-  _globals['_CHARGEDUNIT']._serialized_start=648
-  _globals['_CHARGEDUNIT']._serialized_end=736
-  _globals['_PARTIALUNIT']._serialized_start=738
-  _globals['_PARTIALUNIT']._serialized_end=784
+  _globals['_JOBRECORD']._serialized_end=596
+  _globals['_RATESAMPLE']._serialized_start=598
+  _globals['_RATESAMPLE']._serialized_end=670
+  _globals['_CHARGEDUNIT']._serialized_start=672
+  _globals['_CHARGEDUNIT']._serialized_end=760
+  _globals['_PARTIALUNIT']._serialized_start=762
+  _globals['_PARTIALUNIT']._serialized_end=808
 # @@protoc_insertion_point(module_scope)

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JobRecord(_message.Message):
-    __slots__ = ("job", "done_units", "results_sequence", "partial_units", "failed_items", "output_tokens", "request_id", "earlier_run_s", "cost_usd", "lost_usd", "retries", "samples", "charged_units", "kept_items", "output_untold", "lost_calls", "told")
+    __slots__ = ("job", "done_units", "results_sequence", "partial_units", "failed_items", "output_tokens", "request_id", "earlier_run_s", "cost_usd", "lost_usd", "retries", "samples", "charged_units", "kept_items", "output_untold", "lost_calls", "told", "earlier_judges")
     JOB_FIELD_NUMBER: _ClassVar[int]
     DONE_UNITS_FIELD_NUMBER: _ClassVar[int]
     RESULTS_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -26,6 +26,7 @@ class JobRecord(_message.Message):
     OUTPUT_UNTOLD_FIELD_NUMBER: _ClassVar[int]
     LOST_CALLS_FIELD_NUMBER: _ClassVar[int]
     TOLD_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_JUDGES_FIELD_NUMBER: _ClassVar[int]
     job: _job_pb2.Job
     done_units: bytes
     results_sequence: int
@@ -43,7 +44,8 @@ class JobRecord(_message.Message):
     output_untold: int
     lost_calls: int
     told: _job_pb2.JobEvent
-    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., done_units: _Optional[bytes] = ..., results_sequence: _Optional[int] = ..., partial_units: _Optional[_Iterable[_Union[PartialUnit, _Mapping]]] = ..., failed_items: _Optional[_Iterable[int]] = ..., output_tokens: _Optional[int] = ..., request_id: _Optional[str] = ..., earlier_run_s: _Optional[float] = ..., cost_usd: _Optional[float] = ..., lost_usd: _Optional[float] = ..., retries: _Optional[int] = ..., samples: _Optional[_Iterable[_Union[RateSample, _Mapping]]] = ..., charged_units: _Optional[_Iterable[_Union[ChargedUnit, _Mapping]]] = ..., kept_items: _Optional[int] = ..., output_untold: _Optional[int] = ..., lost_calls: _Optional[int] = ..., told: _Optional[_Union[_job_pb2.JobEvent, _Mapping]] = ...) -> None: ...
+    earlier_judges: int
+    def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., done_units: _Optional[bytes] = ..., results_sequence: _Optional[int] = ..., partial_units: _Optional[_Iterable[_Union[PartialUnit, _Mapping]]] = ..., failed_items: _Optional[_Iterable[int]] = ..., output_tokens: _Optional[int] = ..., request_id: _Optional[str] = ..., earlier_run_s: _Optional[float] = ..., cost_usd: _Optional[float] = ..., lost_usd: _Optional[float] = ..., retries: _Optional[int] = ..., samples: _Optional[_Iterable[_Union[RateSample, _Mapping]]] = ..., charged_units: _Optional[_Iterable[_Union[ChargedUnit, _Mapping]]] = ..., kept_items: _Optional[int] = ..., output_untold: _Optional[int] = ..., lost_calls: _Optional[int] = ..., told: _Optional[_Union[_job_pb2.JobEvent, _Mapping]] = ..., earlier_judges: _Optional[int] = ...) -> None: ...
 
 class RateSample(_message.Message):
     __slots__ = ("at", "items", "tokens", "retries")

@@ -198,7 +198,7 @@ class SchedulerServiceServicer:
         """Starts an experiment, or goes on with it: one job for each model that has none, over one dataset of prompts and
         scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
         are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
-        that name has other prompts, scenarios or parameters.
+        that name has other prompts, scenarios or parameters, or a judge other repeats.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -47,7 +47,7 @@ class SchedulerServiceStub:
     """Starts an experiment, or goes on with it: one job for each model that has none, over one dataset of prompts and
     scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
     are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
-    that name has other prompts, scenarios or parameters.
+    that name has other prompts, scenarios or parameters, or a judge other repeats.
     """
     GetJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
@@ -118,7 +118,7 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Starts an experiment, or goes on with it: one job for each model that has none, over one dataset of prompts and
     scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
     are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
-    that name has other prompts, scenarios or parameters.
+    that name has other prompts, scenarios or parameters, or a judge other repeats.
     """
     GetJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]  # type: ignore[assignment]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
@@ -204,7 +204,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Starts an experiment, or goes on with it: one job for each model that has none, over one dataset of prompts and
         scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
         are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
-        that name has other prompts, scenarios or parameters.
+        that name has other prompts, scenarios or parameters, or a judge other repeats.
         """
 
     @_abc_1.abstractmethod

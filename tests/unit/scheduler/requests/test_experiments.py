@@ -98,6 +98,10 @@ async def _look(world: World) -> list[job_pb2.Job]:
     return [job for job in world.desk.list("") if job.spec.HasField("judging")]
 
 
+def _seeded(seed: int) -> job_pb2.Judge:
+    return job_pb2.Judge(endpoint="stub", model="m", sampling=job_pb2.Sampling(seed=seed))
+
+
 def _ids(answer: pb.RunExperimentResponse) -> list[str]:
     return [job.job_id for job in answer.jobs]
 
@@ -511,19 +515,19 @@ async def test_a_call_with_further_judges_adds_them_to_jobs_that_have_ended(worl
     for job_id in (first, second):
         await _complete(world, job_id)
     assert len(await _look(world)) == 2
-    other = job_pb2.Judge(endpoint="stub", model="m", repeats=2)
+    other = _seeded(2)
     for _ in range(2):
         assert _ids(await _run(world, other)) == [first, second]
     assert [event.action for event in world.store.events].count("judges") == 2
     made = await _look(world)
-    assert sorted(job.spec.judging.repeats for job in made) == [1, 1, 2, 2]
+    assert sorted(job.spec.sampling.seed for job in made) == [0, 0, 2, 2]
     assert {job.attempt for job in map(world.desk.get, (first, second))} == {1}
     with pytest.raises(InvalidRequestError) as refused:
         await _run(world, job_pb2.Judge(endpoint="gone", model="m"), check_only=True)
     assert refused.value.field == "judges[0].endpoint"
-    await _run(world, job_pb2.Judge(endpoint="stub", model="m", repeats=3))
+    await _run(world, _seeded(3))
     with pytest.raises(ConflictError, match="has 3 judges; at most 3 are allowed"):
-        await _run(world, job_pb2.Judge(endpoint="stub", model="m", repeats=4))
+        await _run(world, _seeded(4))
     await world.stop()
 
 

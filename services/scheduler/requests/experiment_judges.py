@@ -1,0 +1,95 @@
+"""Which judges a further call of an experiment adds, and which of its judges continue. Pure.
+
+A judge is the same if endpoint, model, rubric and sampling parameters are: it is never asked, or paid, twice for an
+answer. Another budget is for what it still has to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.errors import ConflictError
+from services.scheduler.admission import judging_rules
+from services.scheduler.jobs import budget
+from services.scheduler.jobs.job import PENDING, Job
+from services.words import refusals, rubrics
+from touchstone.v1 import job_pb2
+
+
+@dataclass(slots=True)
+class NamedJudges:
+    """What a call changes."""
+
+    lists: dict[str, list[job_pb2.Judge]] = field(default_factory=dict)
+    """By job, all of its judges, where they differ from what they were."""
+    waiting: list[Job] = field(default_factory=list)
+    """Jobs of judges that have not started and get another budget."""
+    again: list[Job] = field(default_factory=list)
+    """Jobs of judges that run again for what they miss."""
+    budgets: dict[str, float] = field(default_factory=dict)
+    """By job of both kinds, US dollars that it may cost from now on; 0 for any amount."""
+
+
+def named(
+    experiment: str,
+    judges: Sequence[job_pb2.Judge],
+    answered: Iterable[Job],
+    known: Mapping[str, Job],
+    replaced: Collection[str],
+) -> NamedJudges:
+    """What a call that names these judges changes at jobs that there are; those of `replaced` run again and get new
+    judges. `known` has the judges' jobs. Raises ConflictError."""
+    found = NamedJudges()
+    jobs = {one.request_id: one for one in known.values() if one.message.spec.HasField("judging")}
+    for job in answered:
+        own = list(job.message.spec.judges)
+        places = {judging_rules.identity(judge): place for place, judge in enumerate(own)}
+        changed = list(own)
+        for judge in judges:
+            place = places.get(judging_rules.identity(judge))
+            if place is None:
+                changed.append(judge)
+                continue
+            _require_repeats(experiment, job, own[place], judge)
+            changed[place] = _with_budget(own[place], judge.budget_usd)
+            judging = jobs.get(judging_rules.request_id(job.id, job.message.attempt, place))
+            if judging is not None and job.id not in replaced:
+                _continue(found, judging, judge.budget_usd)
+        if changed == own:
+            continue
+        if len(changed) > rubrics.MOST_JUDGES:
+            raise ConflictError(
+                f"Job {job.id} of experiment {experiment} has {refusals.counted(len(own), 'judge')}; at most "
+                f"{rubrics.MOST_JUDGES} are allowed. Leave judges out."
+            )
+        found.lists[job.id] = changed
+    return found
+
+
+def _continue(found: NamedJudges, judging: Job, budget_usd: float) -> None:
+    """One that runs keeps its budget: the most that its units may cost is planned by it."""
+    if judging.state == PENDING and judging.message.spec.budget_usd != budget_usd:
+        found.waiting.append(judging)
+    elif judging.can_retry and budget.pays_a_call(judging.message, budget_usd):
+        found.again.append(judging)
+    else:
+        return
+    found.budgets[judging.id] = budget_usd
+
+
+def _with_budget(judge: job_pb2.Judge, budget_usd: float) -> job_pb2.Judge:
+    made = job_pb2.Judge()
+    made.CopyFrom(judge)
+    made.budget_usd = budget_usd
+    return made
+
+
+def _require_repeats(experiment: str, job: Job, own: job_pb2.Judge, judge: job_pb2.Judge) -> None:
+    had, asked = max(1, own.repeats), max(1, judge.repeats)
+    if had != asked:
+        raise ConflictError(
+            f"Judge {own.model} at {own.endpoint} has {had} as repeats in experiment {experiment}, for job {job.id}; "
+            f"this call asks for {asked}. Set repeats to {had}, or leave the judge out. To judge all answers once more "
+            "with other repeats, and pay for all, give the judge another seed."
+        )
