@@ -94,3 +94,33 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise WrongRowError(f"The value {quoted(value)} has no form in JSON. Write it as a text.")
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes texts so that both this module and readers of YAML 1.1 read texts again."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """A value that occurs twice is written twice: aliases are refused."""
+        return True
+
+
+for _first, _resolvers in _Loader.yaml_implicit_resolvers.items():
+    for _kind, _form_ in _resolvers:
+        _Dumper.add_implicit_resolver(_kind, _form_, [_first])
+
+
+def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
+    lines = text.split("\n")
+    is_block = len(lines) > 1 and not any(line.endswith((" ", "\t")) for line in lines)
+    is_plain = all(char.isprintable() or char == "\n" for char in text) and not text.startswith((" ", "\n"))
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block and is_plain else None)
+
+
+_Dumper.add_representer(str, _text)
+_ENDLESS = 2**31 - 1
+"""No line is broken."""
+
+
+def written(value: Any) -> str:
+    """A value of JSON as YAML that `parse` reads as the same value; texts of several lines are blocks."""
+    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_ENDLESS))

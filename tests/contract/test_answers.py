@@ -46,6 +46,7 @@ READS = {
     "/api/bench/experiments": "/api/bench/experiments",
     "/api/bench/runs/{experiment}": "/api/bench/runs/{experiment}",
     "/api/bench/leaderboard/{experiment}": "/api/bench/leaderboard/{experiment}",
+    "/api/bench/definition/{experiment}": "/api/bench/definition/{experiment}",
     "/admin/datasets": "/admin/datasets",
     "/admin/datasets/{dataset}": "/admin/datasets/{dataset_id}",
     "/admin/datasets/{dataset}/rows": "/admin/datasets/{dataset_id}/rows",

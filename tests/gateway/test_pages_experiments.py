@@ -263,6 +263,19 @@ async def test_the_prompts_are_there_with_their_templates(gateway: Running) -> N
     assert "the command needs the file of the definition" in text
 
 
+async def test_the_definition_is_downloaded_and_taken_by_the_form(gateway: Running) -> None:
+    checked = await sent(gateway, act="check")
+    await sent(gateway, checked=checked_in(checked.text), act="start")
+    text = await page(gateway, ADDRESS)
+    for format in ("yaml", "json"):
+        (address,) = re.findall(rf'href="(/api/bench/definition/[^"]+={format})" download', text)
+        kept = await gateway.client.get(address)
+        files = [("definition_file", f"tips.{format}", kept.content)]
+        again = await posted(gateway, {"request_id": "two", "by": "text", "act": "check"}, files)
+        assert again.status_code == 200, words(again.text)
+        assert "phi4-mini pending, llama3.2:3b pending" in words(again.text, "<aside", "</aside>")
+
+
 async def test_the_command_starts_the_same(gateway: Running) -> None:
     experiment_boards.add(gateway.world, NAME)
     assert (

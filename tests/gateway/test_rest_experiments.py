@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.experiments import reading
+from services.experiments import files, reading
 from services.gateway.access import tokens
 from services.gateway.http.middleware import MOST_DEFINITION_BYTES
 from tests.gateway.gateway_server import Running
@@ -275,3 +275,34 @@ async def test_only_admins_may_call(nats: NatsServer) -> None:
                 answer = await gateway.client.request(method, BASE + path, json=body, headers=headers)
                 assert answer.status_code == status, f"{method} {path}: {answer.text}"
             assert len(gateway.world.datasets) == (status == 200)
+
+
+OWN = {
+    "name": "own",
+    "models": ["llama3.2:3b"],
+    "prompts": [{"id": "brief", "template": "Hi {{who}}.\n{{n_tips}} tips\n"}],
+    "scenarios": [{"who": "Zoë", "n": 1.0}, {"id": "b", "who": "Bo", "n": 2}],
+    "repeats": 2,
+    "rubric": {"version": "brief-v1", "criteria": [{"name": "short"}]},
+}
+
+
+@pytest.mark.parametrize("body", [DOCUMENT, OWN], ids=["set", "own"])
+async def test_a_definition_is_given_again_and_taken_again(gateway: Running, body: dict[str, Any]) -> None:
+    name = body.get("name") or body["experiment"]
+    first = (await gateway.client.post(f"{BASE}/run", json=body)).json()
+    address = f"{BASE}/definition/{name}"
+    kept = await gateway.client.get(address)
+    assert (kept.status_code, kept.headers["content-type"]) == (200, "application/json")
+    assert kept.headers["content-disposition"] == f'attachment; filename="{name}.json"'
+    again = (await gateway.client.post(f"{BASE}/run", content=kept.content)).json()
+    assert again == first
+    assert (await gateway.client.get(address)).content == kept.content
+    yaml = await gateway.client.get(address, params={"format": "yaml"})
+    assert yaml.headers["content-type"] == "application/yaml"
+    assert yaml.headers["content-disposition"] == f'attachment; filename="{name}.yaml"'
+    assert files.definition(yaml.content) == kept.json()
+    gateway.world.rows[first["dataset_id"]] = []
+    gone = await gateway.client.get(address)
+    assert gone.status_code == (200 if body is DOCUMENT else 404)
+    assert (await gateway.client.get(f"{BASE}/definition/none")).status_code == 404

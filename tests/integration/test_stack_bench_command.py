@@ -200,6 +200,13 @@ def test_every_interface_gives_the_same_figures(world: World) -> None:
     assert "Scores are people's." in table
     (listed,) = [one for one in world.get("/experiments")["experiments"] if one["name"] == NAME]
     assert [job["status"] for job in listed["jobs"]] == ["completed"] * len(MODELS)
+    with world.stack.client() as client:
+        kept = client.get(f"{world.stack.url}{BENCH}/definition/{NAME}", params={"format": "yaml"}).text
+    assert world.touchstone("bench", "definition", "--experiment", NAME).stdout == kept
+    world.file.with_suffix(".yaml").write_text(kept)
+    again = world.touchstone("bench", "collect", str(world.file.with_suffix(".yaml")), "--detach")
+    assert sorted(again.stdout.split()) == sorted(job["job_id"] for job in listed["jobs"])
+    assert world.touchstone("bench", "definition", "--experiment", NAME).stdout == kept
     page = world.get(f"/runs/{NAME}", prompt=PROMPTS[0], limit="500")["runs"]
     told = {(one.model, one.scenario): one.answer for one in world.runs(prompt=PROMPTS[0])}
     assert all(told[one["model"], one["scenario"]] == one["answer"] for one in page)

@@ -7,10 +7,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
 
+import grpc
+
+from services.experiments import stored_definition
 from services.words.enums import EXPERIMENT_SOURCES, MARKS, MODES, WEIGHTINGS
-from touchstone.v1 import call_pb2, comparison_pb2, metric_pb2, results_service_pb2
+from touchstone.v1 import (
+    call_pb2,
+    comparison_pb2,
+    dataset_pb2,
+    dataset_service_pb2,
+    metric_pb2,
+    results_service_pb2,
+)
 from touchstone_client import requests, specs
 from touchstone_client.asynchronous.calls import Calls
+from touchstone_client.errors import NotFoundError
 from touchstone_client.files import unfinished
 from touchstone_client.requests import Comparison, Export, ItemFilters, RunFilters
 
@@ -228,6 +239,24 @@ class Results(Calls):
             name=name, source=EXPERIMENT_SOURCES[source] if source else None, judge=judge
         )
         return await self._ask(request, results_service_pb2.GetExperimentResponse)
+
+    async def experiment_definition(self, name: str) -> dict[str, Any]:
+        """The definition of an experiment, as `run_experiment` takes it: with the models that have jobs, and of any
+        size. Judges are not a part of it. For admins. Raises NotFoundError where its own scenarios were deleted."""
+        experiment = (await self.experiment(name)).experiment
+        rows: list[dataset_pb2.DatasetRow] = []
+        if needed := stored_definition.rows_needed(experiment):
+            request = dataset_service_pb2.ListDatasetRowsRequest(
+                dataset_id=experiment.dataset_id, page_size=500, whole=True
+            )
+            async for page in self._pages(request, dataset_service_pb2.ListDatasetRowsResponse):
+                rows += page.rows
+                if len(rows) >= needed:
+                    break
+        try:
+            return stored_definition.value(experiment, rows)
+        except stored_definition.LostScenariosError as error:
+            raise NotFoundError(str(error), grpc.StatusCode.NOT_FOUND) from error
 
     async def experiment_runs(
         self, name: str, **filters: Unpack[RunFilters]

@@ -20,6 +20,7 @@ from services.gateway.api.datasets.listing import DATASET_ROWS, DATASETS, DELETE
 from services.gateway.api.datasets.upload import HUB, PREVIEW, UPLOAD
 from services.gateway.api.declare import openapi
 from services.gateway.api.declare.endpoint import ADMIN, BASE, Endpoint, Resource
+from services.gateway.api.experiments.definition import EXPERIMENT_DEFINITION
 from services.gateway.api.experiments.figures import EXPERIMENT_BOARD, EXPERIMENT_RUNS
 from services.gateway.api.experiments.run import LIST_EXPERIMENTS, RUN_EXPERIMENT
 from services.gateway.api.items.annotation import ANNOTATE
@@ -123,6 +124,7 @@ _LISTED: tuple[Endpoint, ...] = (
     LIST_EXPERIMENTS,
     EXPERIMENT_RUNS,
     EXPERIMENT_BOARD,
+    EXPERIMENT_DEFINITION,
 )
 ALL = (*_LISTED, openapi.endpoint(_LISTED, OPENAI))
 """Every endpoint of the REST API, in the document's order."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from services.chat_requests import yaml_document
 from services.chat_requests.faults import RefusedError
@@ -48,3 +51,25 @@ def test_a_caller_may_end_the_reading() -> None:
 
     with pytest.raises(TimeoutError):
         yaml_document.parse(b"a: 1", stop)
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**70), 2**70)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+        | st.sampled_from(["no", "1e5", "0o17", "0x1F", "12:30", "1_000", ".5", "+.inf", "<<", "=", "~", "a\n b\n\n"]),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab1:\n ", max_size=3), inner, max_size=4),
+        max_leaves=8,
+    )
+)
+def test_what_is_written_is_read_as_the_same_value(value: Any) -> None:
+    text = yaml_document.written(value)
+    assert json.dumps(yaml_document.parse(text.encode())) == json.dumps(value)
+    assert yaml_document.written(yaml_document.parse(text.encode())) == text
+
+
+def test_texts_of_several_lines_are_blocks() -> None:
+    assert yaml_document.written({"a": "It is {{time}}.\n{{tasks}}\n"}) == "a: |\n  It is {{time}}.\n  {{tasks}}\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from touchstone_client.command.arguments.declaring import group
-from touchstone_client.command.bench import board, collect, people
+from touchstone_client.command.bench import board, collect, definition_file, people
 
 
 def add(commands: Any) -> None:
     verbs = group(commands, "bench", "run experiments: models × prompts × scenarios")
-    for part in (collect, people, board):
+    for part in (collect, people, board, definition_file):
         part.add(verbs)
 
 

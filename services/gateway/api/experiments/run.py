@@ -49,7 +49,7 @@ def _one_of(kinds: Sequence[str], listing: Schema | None = None) -> Schema:
 
 
 _NAME = text(64, pattern="[A-Za-z0-9_.-]+", means=NAME_RULE)
-_DEFINITION: dict[str, Field] = {
+DEFINITION: dict[str, Field] = {
     "name": Field(_NAME, about="The experiment's name. Required, here or as `experiment`."),
     "experiment": Field(_NAME, about="The same as `name`. Give one of the two."),
     "models": Field(
@@ -95,7 +95,7 @@ _DEFINITION: dict[str, Field] = {
     "priority": option("priority"),
 }
 BODY = record(
-    _DEFINITION
+    DEFINITION
     | {
         "judges": Field(
             list_of(
@@ -174,7 +174,7 @@ async def run(call: Call) -> JSONResponse:
     body = call.body
     only_check = body.get("check_only") or False
     try:
-        definition = {name: value for name, value in body.items() if name in _DEFINITION}
+        definition = {name: value for name, value in body.items() if name in DEFINITION}
         if "provider" in body:
             definition["provider"] = (await call.ctx.catalogue.endpoint(body["provider"], "provider")).endpoint
         request = scheduler_service_pb2.RunExperimentRequest(

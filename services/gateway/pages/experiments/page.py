@@ -111,6 +111,7 @@ async def _shown(request: Request, name: str) -> Response:
         "slots": await _slots(request, found),
         "api": f"/api/bench/leaderboard/{quote(name)}",
         "runs": f"/api/bench/runs/{quote(name)}",
+        "definition": f"/api/bench/definition/{quote(name)}",
         "form_address": EXPERIMENT_FORM,
         **_definition(experiment, view, at),
     }
