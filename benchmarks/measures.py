@@ -15,13 +15,14 @@ import httpx
 from benchmarks import bare, job, peers, processes, report, rows
 from benchmarks.endpoint import ANSWER, LATENCY_S, endpoint, first_call
 from benchmarks.report import Finding
+from tests.servers.collector import collector
 from tests.stack import Stack, successive_ports
 
 ITEMS, CONCURRENCY, ROUNDS = 5_000, 64, 5
 LIMIT_S = ITEMS / CONCURRENCY * LATENCY_S
 MANY_ITEMS, MANY_CONCURRENCY, MANY_ROUNDS = 12_000, 256, 3
 LARGE_ITEMS = 100_000
-METRICS_ROUNDS = 7
+METRICS_ROUNDS = 15
 _WARM_UP = 256
 _SCRAPE_S, _SCRAPED = 5.0, 4
 _SAMPLE_S = 0.1
@@ -73,16 +74,22 @@ def many(folder: Path) -> list[Finding]:
 
 
 def metrics(folder: Path) -> list[Finding]:
-    """256 calls at once, so that the processor is the limit, in two installations in turns: one shows metrics and is
-    scraped three times as often as usual. Which of them is first changes with each round."""
+    """256 calls at once, so that the processor is the limit, in two installations in turns: one sends traces, shows
+    metrics and is scraped three times as often as usual. Which of them is first changes with each round."""
     mirror, _ = _sentiment(folder, ITEMS)
     first = successive_ports(_SCRAPED)
     runs: dict[str, list[job.Run]] = {"without": [], "with": []}
     with (
         endpoint() as url,
+        collector() as collected,
         job.stack(folder / "without", url, mirror, concurrency=MANY_CONCURRENCY) as plain,
         job.stack(
-            folder / "with", url, mirror, concurrency=MANY_CONCURRENCY, TOUCHSTONE_METRICS_PORT=str(first)
+            folder / "with",
+            url,
+            mirror,
+            concurrency=MANY_CONCURRENCY,
+            TOUCHSTONE_METRICS_PORT=str(first),
+            TOUCHSTONE_TRACES_URL=collected.url,
         ) as measured,
         _scraping(first),
     ):
@@ -101,8 +108,9 @@ def metrics(folder: Path) -> list[Finding]:
     share = statistics.median(plain.wall_s / shown.wall_s for plain, shown in pairs)
     more = statistics.median(sum(shown.cpu_us.values()) / sum(plain.cpu_us.values()) for plain, shown in pairs)
     return [
-        report.shown("CPU with metrics to without, median of the rounds", more, ""),
-        report.at_least("items/s with metrics to without, median of the rounds", share, "", 0.97),
+        report.shown("spans sent", len(collected.spans), ""),
+        report.shown("CPU with metrics and traces to without, median of the rounds", more, ""),
+        report.at_least("items/s with metrics and traces to without, median of the rounds", share, "", 0.97),
     ]
 
 
@@ -112,9 +120,11 @@ def _scraping(first: int) -> Iterator[None]:
     over = threading.Event()
 
     def scrape() -> None:
-        while not over.wait(_SCRAPE_S):
-            for port in range(first, first + _SCRAPED):
-                httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=60).raise_for_status()
+        # One client: each new one reads the machine's certificates, which takes longer than an answer.
+        with httpx.Client(trust_env=False, timeout=60) as client:
+            while not over.wait(_SCRAPE_S):
+                for port in range(first, first + _SCRAPED):
+                    client.get(f"http://127.0.0.1:{port}/metrics").raise_for_status()
 
     thread = threading.Thread(target=scrape, daemon=True)
     thread.start()
