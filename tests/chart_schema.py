@@ -19,7 +19,8 @@ SECRETS = {
     "TOUCHSTONE_OIDC_CLIENT_SECRET",
 }
 """Come from secrets alone. The URL may have a password."""
-
+FURTHER = {"gateway": ["FORWARDED_ALLOW_IPS"], "all": ["OTEL_RESOURCE_ATTRIBUTES"]}
+"""Variables that libraries of the services read, and the documentation names."""
 _MOUNTED = re.compile(r"_TLS_|_(CA|FILE|DIR)$")
 """Name files and folders, which a pod has only where the chart mounts them."""
 
@@ -34,7 +35,8 @@ def settable() -> dict[str, list[str]]:
     for service in names:
         names[service] -= {one for one in names[service] if _MOUNTED.search(one)}
     every = set.intersection(*names.values())
-    return {"all": sorted(every), **{service: sorted(own - every) for service, own in names.items()}}
+    found = {"all": sorted(every), **{service: sorted(own - every) for service, own in names.items()}}
+    return {service: own + FURTHER.get(service, []) for service, own in found.items()}
 
 
 def written(schema: dict[str, Any]) -> str:

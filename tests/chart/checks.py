@@ -42,6 +42,8 @@ def opened(objects: list[Object], values: Object) -> set[flows.Flow]:
                 found |= {(one, flows.PROVIDER.name, port) for port in ("TCP 80", "TCP 443")}
             case "evaluator":
                 found |= set(_egress(one, _group(values, labels(workload)["touchstone/group"])))
+        if values.get("traces") and component(workload) in settings.READERS:
+            found.add((one, flows.COLLECTOR.name, "TCP 4318"))
     return found
 
 

@@ -25,7 +25,7 @@ from tests.chart.rendered import (
 _SPACE = "kubernetes.io/metadata.name"
 _ADDRESS = re.compile(r"(?:^|[@/\"])([a-z0-9-]+(?:\.[a-z0-9-]+)*):(\d+)")
 _NAMING = ("TOUCHSTONE_NATS_URL", "TOUCHSTONE_NATS_MONITOR_URL", "TOUCHSTONE_SCHEDULER", "TOUCHSTONE_RESULTS")
-OTHER_PORTS = ("TCP 22", "TCP 53", "UDP 53", "TCP 80", "TCP 443", "TCP 5432", "TCP 8000")
+OTHER_PORTS = ("TCP 22", "TCP 53", "UDP 53", "TCP 80", "TCP 443", "TCP 4318", "TCP 5432", "TCP 8000")
 """Ports that nothing of the chart listens at."""
 
 
@@ -48,10 +48,11 @@ BROWSERS = Place("browsers", {"app": "ingress-nginx"}, "ingress-nginx")
 NEIGHBOUR = Place("a neighbour", {"app": "neighbour"})
 NAMES = Place("DNS", {"k8s-app": "kube-dns"}, "kube-system")
 MODELS = Place("models", {"app": "vllm"}, "models")
+COLLECTOR = Place("the collector", {"app.kubernetes.io/name": "collector"}, "telemetry")
 PROVIDER = Place("a provider", address="203.0.113.7")
 INTRANET = Place("the intranet", address="10.9.8.7")
 METADATA = Place("the cloud's metadata", address="169.254.169.254")
-OUTSIDE = (KEDA, PROMETHEUS, BROWSERS, NEIGHBOUR, NAMES, MODELS, PROVIDER, INTRANET, METADATA)
+OUTSIDE = (KEDA, PROMETHEUS, BROWSERS, NEIGHBOUR, NAMES, MODELS, COLLECTOR, PROVIDER, INTRANET, METADATA)
 
 
 def allowed(objects: list[Object]) -> set[Flow]:

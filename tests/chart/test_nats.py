@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.chart.rendered import (
     container,
     environ,
     of_kind,
+    pod,
     render,
     values_files,
 )
@@ -83,14 +85,14 @@ def test_nats_stores_less_than_its_volume_has(file: str) -> None:
 
 
 @contextmanager
-def running(values: Object, folder: Path) -> Iterator[tuple[int, int]]:
-    """A single node's ports for clients and for its state."""
+def running(values: Object, folder: Path) -> Iterator[tuple[int, int, subprocess.Popen[bytes]]]:
+    """A single node: its ports for clients and for its state, and its process."""
     port, monitor = free_port(), free_port()
     command = prepared(values, folder, {"4222": port, "8222": monitor})
     process = subprocess.Popen(command, env=variables(), stderr=subprocess.DEVNULL)
     try:
         asyncio.run(until((folder / "nats.pid").exists))
-        yield port, monitor
+        yield port, monitor, process
     finally:
         process.terminate()
         process.wait(30)
@@ -103,15 +105,44 @@ def test_a_node_syncs_every_write_and_takes_its_token(tmp_path: Path) -> None:
         await client.close()
         await require_sync(f"http://127.0.0.1:{monitor}", all_nodes=True)
 
-    with running(FILES["small"], tmp_path) as ports:
-        asyncio.run(use(*ports))
+    with running(FILES["small"], tmp_path) as (port, monitor, _):
+        asyncio.run(use(port, monitor))
+
+
+@pytest.mark.stack
+def test_a_stopping_node_sends_its_clients_away_first(tmp_path: Path) -> None:
+    """Kubernetes runs the command, and then sends SIGTERM at once."""
+    workload, _ = node(FILES["small"])
+    command = container(workload)["lifecycle"]["preStop"]["exec"]["command"]
+    assert command[:2] == ["nats-server", "--signal"]
+
+    async def stop(port: int, process: subprocess.Popen[bytes]) -> float:
+        left = asyncio.Event()
+
+        async def closed() -> None:
+            left.set()
+
+        await nats.connect(f"nats://{TOKEN}@127.0.0.1:{port}", allow_reconnect=False, closed_cb=closed)
+        began = time.monotonic()
+        signal = command[2].replace("/run/nats", str(tmp_path))
+        ran = await asyncio.create_subprocess_exec(binary(), "--signal", signal)
+        assert await ran.wait() == 0
+        process.terminate()
+        await left.wait()
+        await until(lambda: process.poll() is not None)
+        return time.monotonic() - began
+
+    with running(FILES["small"], tmp_path) as (port, _, process):
+        taken = asyncio.run(stop(port, process))
+    # The ten seconds before it sends the first one away show that SIGTERM did not end it.
+    assert 9 < taken < pod(workload)["terminationGracePeriodSeconds"] - 10
 
 
 @pytest.mark.stack
 def test_the_job_sets_up_a_node_with_users_and_tls(tmp_path: Path) -> None:
     nats_values = {**FILES["small"]["nats"], **FILES["rights"]["nats"]}
     values = {**FILES["small"], **FILES["tls"], "nats": nats_values}
-    with running(values, tmp_path) as (port, monitor):
+    with running(values, tmp_path) as (port, monitor, _):
         (job,) = of_kind(render(values), "Job")
         (tmp_path / "seed").write_text(SEEDS["setup"])
         given = {}

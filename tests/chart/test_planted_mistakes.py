@@ -64,6 +64,10 @@ VALUES: dict[str, tuple[str, Sequence[str | int], Any, str]] = {
 
 # The values file, the template, what is in it, what is there instead, and what is said of it.
 TEMPLATES: dict[str, tuple[str, str, str, str, str]] = {
+    "traces that cannot be sent": (
+        "monitoring", "networkpolicies.yaml", "with $.Values.traces.egress", "with false",
+        "may not reach the collector",
+    ),
     "a misspelt field": ("default", "gateway.yaml", "maxSurge: 1", "maxSurges: 1", "maxSurges"),
     "a misspelt field of a pod": (
         "default", "_helpers.tpl", "runAsNonRoot: true", "runAsNonroot: true",

@@ -125,6 +125,10 @@ securityContext:
 - name: TOUCHSTONE_READS
   value: {{ $values.reads }}
 {{- end }}
+{{- with $values.traces.url }}
+- name: TOUCHSTONE_TRACES_URL
+  value: {{ . | quote }}
+{{- end }}
 {{- range $name, $value := merge (dict) .own.settings $values.settings }}
 - name: {{ $name }}
   value: {{ $value | quote }}
