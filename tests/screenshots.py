@@ -12,7 +12,7 @@ from pathlib import Path
 from playwright.async_api import Browser, async_playwright
 
 from tests.e2e.conftest import ARGUMENTS, chromium
-from tests.e2e.every_page import SIGN_IN, USERS_PLACES, Place, for_users, places
+from tests.e2e.every_page import PROVIDER_PLACES, SIGN_IN, USERS_PLACES, Place, for_strangers, for_users, places
 from tests.gateway.fake_world import World
 from tests.gateway.gateway_server import Running, running
 
@@ -38,6 +38,9 @@ async def draw(folder: Path, images: Path | None, only: str) -> None:
             async with for_users(Path(state)) as (gateway, session):
                 await _drawn(browser, gateway, USERS_PLACES, folder, only, session)
                 await _drawn(browser, gateway, (SIGN_IN,), folder, only)
+        with tempfile.TemporaryDirectory() as state:
+            async with for_strangers(Path(state)) as gateway:
+                await _drawn(browser, gateway, PROVIDER_PLACES, folder, only)
         await browser.close()
 
 

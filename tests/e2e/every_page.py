@@ -17,6 +17,7 @@ from tests.gateway import experiment_boards, fake_datasets, fake_stored
 from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
 from tests.gateway.gateway_server import Running
+from tests.gateway.oidc_provider import provider
 from tests.gateway.test_access import with_tokens
 from tests.gateway.test_pages_judges import agreed, judged, judged_pairs
 from tests.nats_server import NatsServer
@@ -40,6 +41,12 @@ class Place:
 USERS_PLACES = (Place("settings-users", "/settings"), Place("queue-users", "/queue"))
 """Pages that differ where users have tokens, as an admin sees them."""
 SIGN_IN = Place("sign-in", "/login?next=%2Fsettings")
+PROVIDER_PLACES = (
+    Place("sign-in-provider", "/login?next=%2Fsettings"),
+    Place("sign-in-refused", "/login/oidc", 403),
+    Place("sign-in-failed", "/login/callback", 400),
+)
+"""Pages where browsers log in with a provider that says of nobody a group with access."""
 
 
 @asynccontextmanager
@@ -52,6 +59,20 @@ async def for_users(folder: Path) -> AsyncIterator[tuple[Running, str]]:
             await tokens.create(nats_bus, "a.lind", "user", "nightly runs", expires_days=30)
             answer = await gateway.client.post("/login", data={"token": text}, headers={"Origin": gateway.url})
             yield gateway, answer.cookies["touchstone"]
+    finally:
+        nats.stop()
+
+
+@asynccontextmanager
+async def for_strangers(folder: Path) -> AsyncIterator[Running]:
+    """A gateway with such a provider."""
+    nats = NatsServer().start(folder)
+    try:
+        async with (
+            provider(person={"sub": "m.keller@subsidiary.example", "groups": ["visitors"]}) as issued,
+            with_tokens(nats, oidc=issued.settings()) as (gateway, _),
+        ):
+            yield gateway
     finally:
         nats.stop()
 

@@ -13,7 +13,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, Page, expect
 
 from tests.e2e.conftest import Visitor, visit
-from tests.e2e.every_page import SIGN_IN, USERS_PLACES, Place, for_users, places
+from tests.e2e.every_page import PROVIDER_PLACES, SIGN_IN, USERS_PLACES, Place, for_strangers, for_users, places
 from tests.gateway.gateway_server import running
 
 # They go through all pages, for a minute each.
@@ -120,13 +120,17 @@ async def walked(
     async with (
         running(world) as gateway,
         for_users(tmp_path_factory.mktemp("nats")) as (guarded, session),
+        for_strangers(tmp_path_factory.mktemp("nats")) as elsewhere,
         visit(browser, gateway) as visitor,
         visit(browser, guarded) as admin,
         visit(browser, guarded) as stranger,
+        visit(browser, elsewhere) as refused,
     ):
         admin.session = session
         visitor.expected = ("400", "404")
+        refused.expected = ("400", "403")
         users = [*((admin, place) for place in USERS_PLACES), (stranger, SIGN_IN)]
+        users += [(refused, place) for place in PROVIDER_PLACES]
         yield [*((visitor, place) for place in found), *users]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +17,7 @@ import httpx
 import pytest
 from joserfc import jws, jwt
 
-from services import bus
+from services import bus, rpc
 from services.gateway.access import oidc, tokens
 from tests.gateway.gateway_server import NO_TLS, Running
 from tests.gateway.oidc_provider import CLIENT, Provider, elliptic, provider, unsigned
@@ -291,3 +293,16 @@ async def test_a_token_is_for_a_person_of_the_provider_only_where_an_admin_says_
         gateway.client.cookies.clear()
         assert (await gateway.client.post(cancel, headers=alice)).status_code == 403
         assert (await gateway.client.post(cancel, headers=hers)).status_code == 200
+
+
+async def test_a_half_set_provider_ends_the_process_with_a_sentence() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "services.gateway"),
+        env=environment | {"TOUCHSTONE_AUTH": "token", "TOUCHSTONE_OIDC_ISSUER": "https://login.example"},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await asyncio.wait_for(process.communicate(), 90)
+    assert process.returncode == rpc.WRONG_SETTINGS
+    assert "TOUCHSTONE_OIDC_ISSUER is set, but login with OpenID Connect also needs" in errors.decode()

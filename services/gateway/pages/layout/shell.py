@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from services.errors import NoRoomError, TouchstoneError
 from services.gateway import context
 from services.gateway.access.auth import Caller
+from services.gateway.access.claims import USER_PREFIX
 from touchstone.v1 import endpoint_pb2, queue_pb2
 
 
@@ -35,7 +36,7 @@ class Shell:
 
     @property
     def initials(self) -> str:
-        words = self.user.replace("-", " ").replace(".", " ").replace("_", " ").split()
+        words = self.user.removeprefix(USER_PREFIX).replace("-", " ").replace(".", " ").replace("_", " ").split()
         return "".join(word[0] for word in words[:2]).upper()
 
     @property
