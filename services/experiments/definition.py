@@ -67,6 +67,11 @@ class Definition:
         """Combinations of model, prompt and scenario."""
         return len(self.models) * len(self.prompts) * len(self.scenarios)
 
+    @property
+    def most_judge_b(self) -> float:
+        """The largest judge in billions of parameters; 0 means any."""
+        return self.max_model_b if self.max_judge_b is None else self.max_judge_b
+
     def parameters(self) -> job_pb2.Sampling:
         """The sampling parameters of the jobs."""
         return job_pb2.Sampling(**{BY_REST_NAME[name].name: value for name, value in self.sampling.items()})
@@ -152,8 +157,7 @@ def too_large(definition: Definition, known_b: Mapping[Model, float] | None = No
 
 def judge_too_large(definition: Definition, judge: Model, known_b: Mapping[Model, float]) -> str:
     """The sentence that refuses a judge; empty for one that is small enough. A size is as in `too_large`."""
-    own = definition.max_judge_b
-    most, name = (definition.max_model_b, "max_model_b") if own is None else (own, "max_judge_b")
+    most, name = definition.most_judge_b, "max_model_b" if definition.max_judge_b is None else "max_judge_b"
     why = _too_large(judge, most, known_b)
     if not why:
         return ""

@@ -119,6 +119,17 @@ async def test_a_failed_job_that_kept_nothing_offers_to_try_again(gateway: Runni
         assert untrue not in text
 
 
+async def test_the_receipt_of_an_experiment_s_job_has_its_limit_of_size(gateway: Running) -> None:
+    job = gateway.world.start(gateway.world.add(spec("m:1b", limit=5), "local").job_id)
+    gateway.world.finish(job.job_id)
+    assert "Largest model" not in await page(gateway, f"/jobs/{job.job_id}")
+    told = f"/api/v1/benchmarking/results/{job.job_id}"
+    assert (await gateway.client.get(told)).json()["max_model_b"] is None
+    job.spec.max_model_b = 4.5
+    assert "4.5 billion parameters" in await page(gateway, f"/jobs/{job.job_id}")
+    assert (await gateway.client.get(told)).json()["max_model_b"] == 4.5
+
+
 async def test_costs_at_list_prices_say_of_which_day_they_are(gateway: Running) -> None:
     job = gateway.world.start(gateway.world.add(spec("m:1b", limit=5), "local").job_id)
     gateway.world.finish(job.job_id)

@@ -294,6 +294,15 @@ async def test_the_command_keeps_the_limit_of_sizes_where_it_can(gateway: Runnin
     assert "--max-model-b" not in command
 
 
+async def test_the_command_has_the_limits_of_sizes_that_are_stored(gateway: Running) -> None:
+    found = experiment_boards.add(gateway.world, NAME, ("gemma3:4b", "phi4-mini"))
+    for job in found.experiment.jobs:
+        job.spec.max_model_b = 4.5
+        job.spec.judges.add(endpoint="ollama", model="mistral:7b", max_model_b=8)
+    command = words(await page(gateway, ADDRESS)).partition("touchstone bench collect ")[2]
+    assert "--max-model-b 4.5 --max-judge-b 8 " in command
+
+
 async def test_the_command_names_all_judges_with_their_options_and_budgets(gateway: Running) -> None:
     found = experiment_boards.add(gateway.world, NAME)
     for job in found.experiment.jobs:

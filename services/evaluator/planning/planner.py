@@ -242,21 +242,27 @@ class Planner:
         return [evaluator_pb2.Evaluator.FromString(msg.data) async for _, msg in self._bus.kv_all(EVALUATORS)]
 
     def _model(self, spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> endpoint_pb2.Model:
-        """The model from the endpoint's last listing. Raises InvalidRequestError or ProviderError.
-
-        An endpoint whose models are not known yet is not checked here.
-        """
+        """Raises InvalidRequestError or ProviderError."""
         listing = self._listings.get(spec.endpoint)
         if listing is not None and not listing.endpoint.configured:
             raise ProviderError(listing.endpoint.unusable, fatal=True)
-        if not endpoint.HasField("refreshed_at"):
-            return endpoint_pb2.Model(model=spec.model)
-        model = named(endpoint.models, spec.model)
-        if model is None:
-            raise InvalidRequestError(no_model(endpoint, spec.model), "model")
-        size = model.parameters_b or numbers.parameters_b(model.model)
-        capabilities.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
-        return model
+        return listed_model(spec, endpoint)
+
+
+def listed_model(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint) -> endpoint_pb2.Model:
+    """The model from an endpoint's listing. Raises InvalidRequestError for one that is not listed, and ProviderError
+    for one that is larger than the endpoint, or the job's experiment, takes."""
+    if not endpoint.HasField("refreshed_at"):
+        # Its models are not known yet.
+        capabilities.refuse_larger_than_experiment(spec, numbers.parameters_b(spec.model))
+        return endpoint_pb2.Model(model=spec.model)
+    model = named(endpoint.models, spec.model)
+    if model is None:
+        raise InvalidRequestError(no_model(endpoint, spec.model), "model")
+    size = model.parameters_b or numbers.parameters_b(model.model)
+    capabilities.refuse_larger(spec.endpoint, spec.model, size, endpoint.max_model_b)
+    capabilities.refuse_larger_than_experiment(spec, size)
+    return model
 
 
 def _asked(spec: job_pb2.JobSpec, endpoint: endpoint_pb2.Endpoint, model: endpoint_pb2.Model) -> job_pb2.Receipt:

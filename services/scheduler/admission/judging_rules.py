@@ -72,6 +72,7 @@ def as_job(judge: job_pb2.Judge, of: job_pb2.Job) -> job_pb2.JobSpec:
         priority=min(of.spec.priority, job_pb2.PRIORITY_NORMAL),
         project_id=of.spec.project_id,
         budget_usd=judge.budget_usd,
+        max_model_b=judge.max_model_b,
         judging=job_pb2.Judging(job_id=of.job_id, rubric=judge.rubric, repeats=judge.repeats, attempt=of.attempt),
     )
 
@@ -87,7 +88,7 @@ Identity = tuple[str, str, str, bytes]
 
 
 def identity(judge: job_pb2.Judge) -> Identity:
-    """Without repeats and budget: these say how much is asked of the judge."""
+    """Without repeats and limits: these say how much is asked of the judge."""
     return judge.endpoint, judge.model, judge.rubric, judge.sampling.SerializeToString(deterministic=True)
 
 

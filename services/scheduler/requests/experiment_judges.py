@@ -1,7 +1,7 @@
 """Which judges a further call of an experiment adds, and which of its judges continue. Pure.
 
 A judge is the same if endpoint, model, rubric and sampling parameters are: it is never asked, or paid, twice for an
-answer. Another budget is for what it still has to do.
+answer. Another budget, or limit of size, is for what it still has to do.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ class NamedJudges:
     lists: dict[str, list[job_pb2.Judge]] = field(default_factory=dict)
     """By job, all of its judges, where they differ from what they were."""
     waiting: list[Job] = field(default_factory=list)
-    """Jobs of judges that have not started and get another budget."""
+    """Jobs of judges that have not started and get other limits."""
     again: list[Job] = field(default_factory=list)
     """Jobs of judges that run again for what they miss."""
-    budgets: dict[str, float] = field(default_factory=dict)
-    """By job of both kinds, US dollars that it may cost from now on; 0 for any amount."""
+    asked: dict[str, job_pb2.Judge] = field(default_factory=dict)
+    """By job of both kinds, the judge with its limits from now on."""
+
+    def limit(self, judging: Job) -> None:
+        """Gives the job of a judge its new limits."""
+        _limit(judging.message.spec, self.asked[judging.id])
 
 
 def named(
@@ -52,10 +56,12 @@ def named(
                 changed.append(judge)
                 continue
             _require_repeats(experiment, job, own[place], judge)
-            changed[place] = _with_budget(own[place], judge.budget_usd)
+            changed[place] = job_pb2.Judge()
+            changed[place].CopyFrom(own[place])
+            _limit(changed[place], judge)
             judging = jobs.get(judging_rules.request_id(job.id, job.message.attempt, place))
             if judging is not None and job.id not in replaced:
-                _continue(found, judging, judge.budget_usd)
+                _continue(found, judging, judge)
         if changed == own:
             continue
         if len(changed) > rubrics.MOST_JUDGES:
@@ -67,22 +73,20 @@ def named(
     return found
 
 
-def _continue(found: NamedJudges, judging: Job, budget_usd: float) -> None:
-    """One that runs keeps its budget: the most that its units may cost is planned by it."""
-    if judging.state == PENDING and judging.message.spec.budget_usd != budget_usd:
+def _continue(found: NamedJudges, judging: Job, judge: job_pb2.Judge) -> None:
+    """One that runs keeps its limits: the most that its units may cost is planned by its budget."""
+    spec = judging.message.spec
+    if judging.state == PENDING and (spec.budget_usd, spec.max_model_b) != (judge.budget_usd, judge.max_model_b):
         found.waiting.append(judging)
-    elif judging.can_retry and budget.pays_a_call(judging.message, budget_usd):
+    elif judging.can_retry and budget.pays_a_call(judging.message, judge.budget_usd):
         found.again.append(judging)
     else:
         return
-    found.budgets[judging.id] = budget_usd
+    found.asked[judging.id] = judge
 
 
-def _with_budget(judge: job_pb2.Judge, budget_usd: float) -> job_pb2.Judge:
-    made = job_pb2.Judge()
-    made.CopyFrom(judge)
-    made.budget_usd = budget_usd
-    return made
+def _limit(what: job_pb2.Judge | job_pb2.JobSpec, judge: job_pb2.Judge) -> None:
+    what.budget_usd, what.max_model_b = judge.budget_usd, judge.max_model_b
 
 
 def _require_repeats(experiment: str, job: Job, own: job_pb2.Judge, judge: job_pb2.Judge) -> None:

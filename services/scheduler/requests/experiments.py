@@ -121,8 +121,9 @@ class Experiments:
             await self._change_judges(caller, jobs)
             for job in jobs.again:
                 job.message.spec.budget_usd = _spent(job) + jobs.share if jobs.share else 0.0
+                job.message.spec.max_model_b = asked.definition.max_model_b
             for judge in jobs.judges.again:
-                judge.message.spec.budget_usd = jobs.judges.budgets[judge.id]
+                jobs.judges.limit(judge)
             again = jobs.again + jobs.judges.again
             for job in again:
                 job.retry(registry.now())
@@ -145,7 +146,7 @@ class Experiments:
             del job.message.spec.judges[:]
             job.message.spec.judges.extend(named.lists[job.id])
         for judge in named.waiting:
-            judge.message.spec.budget_usd = named.budgets[judge.id]
+            named.limit(judge)
         if changed or named.waiting:
             await registry.commit_all(changed + named.waiting, caller.user, "judges")
 
@@ -244,6 +245,7 @@ def _spec(definition: Definition, model: Model, judges: Sequence[job_pb2.Judge])
         dataset=job_pb2.DatasetWork(),
         judges=judges,
         experiment_name=definition.name,
+        max_model_b=definition.max_model_b,
     )
     if definition.priority:
         spec.priority = PRIORITIES[definition.priority]
@@ -252,7 +254,7 @@ def _spec(definition: Definition, model: Model, judges: Sequence[job_pb2.Judge])
             raise InvalidRequestError(
                 "The judges of an experiment have its rubric. Leave rubric out.", f"judges[{place}].rubric"
             )
-        judge.rubric = rubrics.written(definition.rubric)
+        judge.rubric, judge.max_model_b = rubrics.written(definition.rubric), definition.most_judge_b
     with _fields():
         judging_rules.check_form(spec)
     return spec

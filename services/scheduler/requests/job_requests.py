@@ -102,6 +102,7 @@ class Desk:
         asked = await self._contexts.with_rows(owner, self._asked(owner, spec))
         if asked.judging.attempt != spec.judging.attempt:
             raise ConflictError(f"Job {spec.judging.job_id} has run again. Its answers get a new judge.")
+        asked.max_model_b = spec.max_model_b
         context = await self._contexts.of(owner, asked)
         (job,) = await self._registry.finish_anyway(self._create(owner, request_id, [(asked, context)]))
         return job
@@ -120,9 +121,7 @@ class Desk:
             raise InvalidRequestError("schedule_id is set by the scheduler. Leave it out.", "spec.schedule_id")
         # Fields that were copied from the source job describe that one.
         asked.ClearField("schedule_id")
-        if asked.experiment_name and not (asked.reuse.job_id or asked.HasField("judging")):
-            raise InvalidRequestError("experiment_name is set by the scheduler. Leave it out.", "spec.experiment_name")
-        asked.ClearField("experiment_name")
+        _clear_experiment(asked)
         if asked.webhook_url:
             self._urls.check_url(asked.webhook_url, "spec.webhook_url")
         # Here, where the loop runs between the jobs of one request, instead of under the lock.
@@ -366,6 +365,17 @@ class Desk:
 
 def _of(job: Job, project_id: int) -> bool:
     return project_id in (0, job.message.spec.project_id)
+
+
+def _clear_experiment(spec: job_pb2.JobSpec) -> None:
+    """Removes what only jobs of an experiment have. Raises InvalidRequestError where that is not copied from one."""
+    is_copy = spec.reuse.job_id or spec.HasField("judging")
+    for name in ("experiment_name", "max_model_b"):
+        if getattr(spec, name) and not is_copy:
+            raise InvalidRequestError(f"{name} is set by the scheduler. Leave it out.", f"spec.{name}")
+        spec.ClearField(name)
+    for judge in spec.judges:
+        judge.ClearField("max_model_b")
 
 
 def _require_priority(caller: Identity, spec: job_pb2.JobSpec, usual: job_pb2.Priority) -> None:

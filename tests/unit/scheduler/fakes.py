@@ -230,7 +230,7 @@ class FakeResults:
             raise UnavailableError("results is down")
         value = json.loads(definition)
         name, models = value.pop("name"), value.pop("models")
-        for one in ("max_model_b", "budget_usd", "priority"):
+        for one in ("max_model_b", "max_judge_b", "budget_usd", "priority"):
             value.pop(one, None)
         source = dataset_pb2.ExperimentSource(name=name, definition=json.dumps(value))
         made = self.experiments.get(name)

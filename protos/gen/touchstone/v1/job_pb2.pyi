@@ -100,7 +100,7 @@ class Job(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., owner: _Optional[str] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[Job.State, str]] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., incomplete: _Optional[bool] = ..., plan: _Optional[_Iterable[_Union[TaskPlan, _Mapping]]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., baseline: _Optional[bool] = ..., attempt_started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., published_items: _Optional[int] = ..., reason_detail: _Optional[str] = ..., deleted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "reuse", "stream", "webhook_url", "schedule_id", "labels", "budget_usd", "provider_batch", "reading", "judges", "judging", "experiment_name")
+    __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "reuse", "stream", "webhook_url", "schedule_id", "labels", "budget_usd", "provider_batch", "reading", "judges", "judging", "experiment_name", "max_model_b")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -129,6 +129,7 @@ class JobSpec(_message.Message):
     JUDGES_FIELD_NUMBER: _ClassVar[int]
     JUDGING_FIELD_NUMBER: _ClassVar[int]
     EXPERIMENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    MAX_MODEL_B_FIELD_NUMBER: _ClassVar[int]
     endpoint: str
     model: str
     sampling: Sampling
@@ -150,23 +151,26 @@ class JobSpec(_message.Message):
     judges: _containers.RepeatedCompositeFieldContainer[Judge]
     judging: Judging
     experiment_name: str
-    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., reuse: _Optional[_Union[Reuse, _Mapping]] = ..., stream: _Optional[bool] = ..., webhook_url: _Optional[str] = ..., schedule_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., budget_usd: _Optional[float] = ..., provider_batch: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., judges: _Optional[_Iterable[_Union[Judge, _Mapping]]] = ..., judging: _Optional[_Union[Judging, _Mapping]] = ..., experiment_name: _Optional[str] = ...) -> None: ...
+    max_model_b: float
+    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., reuse: _Optional[_Union[Reuse, _Mapping]] = ..., stream: _Optional[bool] = ..., webhook_url: _Optional[str] = ..., schedule_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., budget_usd: _Optional[float] = ..., provider_batch: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., judges: _Optional[_Iterable[_Union[Judge, _Mapping]]] = ..., judging: _Optional[_Union[Judging, _Mapping]] = ..., experiment_name: _Optional[str] = ..., max_model_b: _Optional[float] = ...) -> None: ...
 
 class Judge(_message.Message):
-    __slots__ = ("endpoint", "model", "sampling", "rubric", "repeats", "budget_usd")
+    __slots__ = ("endpoint", "model", "sampling", "rubric", "repeats", "budget_usd", "max_model_b")
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
     RUBRIC_FIELD_NUMBER: _ClassVar[int]
     REPEATS_FIELD_NUMBER: _ClassVar[int]
     BUDGET_USD_FIELD_NUMBER: _ClassVar[int]
+    MAX_MODEL_B_FIELD_NUMBER: _ClassVar[int]
     endpoint: str
     model: str
     sampling: Sampling
     rubric: str
     repeats: int
     budget_usd: float
-    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., rubric: _Optional[str] = ..., repeats: _Optional[int] = ..., budget_usd: _Optional[float] = ...) -> None: ...
+    max_model_b: float
+    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., rubric: _Optional[str] = ..., repeats: _Optional[int] = ..., budget_usd: _Optional[float] = ..., max_model_b: _Optional[float] = ...) -> None: ...
 
 class Judging(_message.Message):
     __slots__ = ("job_id", "rubric", "repeats", "attempt", "against_job_id", "against_attempt", "equal_pairs")

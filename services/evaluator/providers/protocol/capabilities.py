@@ -39,6 +39,18 @@ def refuse_larger(endpoint: str, model: str, size_b: float, max_model_b: float) 
         )
 
 
+def refuse_larger_than_experiment(spec: job_pb2.JobSpec, size_b: float) -> None:
+    """Raises a fatal ProviderError when the model is larger than the job's experiment takes; an unknown size passes."""
+    if spec.max_model_b and size_b > spec.max_model_b:
+        limit = "max_judge_b" if spec.HasField("judging") else "max_model_b"
+        raise ProviderError(
+            f"{spec.model} at {spec.endpoint} has {size_b:g} billion parameters; its experiment takes at most "
+            f"{spec.max_model_b:g}. Run the experiment again with a higher {limit}; 0 means any.",
+            fatal=True,
+            status=400,
+        )
+
+
 _SAMPLING = [name for name in PARAMETERS if name not in ("max_tokens", "context_length", "seed")]
 _NO_LOGLIKELIHOOD = ("ollama", "grok", "gemini", "anthropic", "http", "baseline")
 _OPEN_WEIGHTS = ("openai", "vllm", "engine", "ollama")

@@ -123,6 +123,10 @@ JOB = shape(
         "schedule_id": about(null(STRING), "The schedule that created it."),
         "labels": about(table(STRING), LABELS),
         "budget_usd": BUDGET_USD,
+        "max_model_b": about(
+            null(NUMBER),
+            "Of a job of an experiment, the largest model that it takes, in billions of parameters. null for any.",
+        ),
         "dataset": about(
             null(
                 shape(
@@ -209,6 +213,7 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
         "schedule_id": job.spec.schedule_id or None,
         "labels": dict(job.spec.labels),
         "budget_usd": job.spec.budget_usd or None,
+        "max_model_b": job.spec.max_model_b or None,
         "dataset": _dataset(job.spec.dataset) if job.spec.HasField("dataset") else None,
         "partial": bool(performance) and not completed,
         **_size(job),

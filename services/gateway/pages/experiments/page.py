@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -185,9 +185,23 @@ def _judges_differ(experiment: results_service_pb2.Experiment) -> bool:
     return any(judge.sampling.ByteSize() for job in experiment.jobs[:1] for judge in job.spec.judges)
 
 
-def _larger(models: Iterable[str]) -> bool:
-    """Whether one of them is, by its name, larger than experiments take by default."""
-    return any(numbers.parameters_b(model) > MAX_MODEL_B for model in models)
+def _limits(jobs: Sequence[job_pb2.Job]) -> list[str]:
+    """The arguments with the sizes that models and judges may have, where these are not the default ones."""
+    models = _most_b({job.spec.max_model_b for job in jobs}, (job.spec.model for job in jobs), MAX_MODEL_B)
+    asked = jobs[0].spec.judges
+    judges = _most_b({one.max_model_b for one in asked}, (one.model for one in asked), models) if asked else models
+    return [
+        *(["--max-model-b", f"{models:g}"] if models != MAX_MODEL_B else []),
+        *(["--max-judge-b", f"{judges:g}"] if judges != models else []),
+    ]
+
+
+def _most_b(limits: Collection[float], models: Iterable[str], default: float) -> float:
+    """The largest limit; 0 for any. Jobs of earlier versions have none stored: what is by its name larger than the
+    default was started with another."""
+    if all(limits):
+        return max(limits)
+    return 0.0 if default and any(numbers.parameters_b(model) > default for model in models) else default
 
 
 def _command(
@@ -215,11 +229,7 @@ def _command(
         words += ["--n-tips", str(held["n_tips"])]
     if held.get("diversity"):
         words.append("--diversity")
-    # The limits of sizes are not stored. What passed and is larger than the default allows was started with another.
-    if _larger(job.spec.model for job in experiment.jobs):
-        words += ["--max-model-b", "0"]
-    elif _larger(one.model for one in experiment.jobs[0].spec.judges):
-        words += ["--max-judge-b", "0"]
+    words += _limits(experiment.jobs)
     for name, value in sampled.items():
         words += [BY_REST_NAME[name].flags[0], f"{value:g}" if isinstance(value, float) else str(value)]
     budgets = [job.spec.budget_usd for job in experiment.jobs]

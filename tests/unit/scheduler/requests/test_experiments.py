@@ -23,7 +23,7 @@ from services.scheduler.ports import Change, LeadershipLostError
 from services.scheduler.requests.judges import Judges
 from services.scheduler.settings import Limits
 from tests.unit.experiments.definitions import small
-from tests.unit.scheduler.fakes import ADMIN, ALICE, World, evaluator, plan
+from tests.unit.scheduler.fakes import ADMIN, ALICE, World, dataset_spec, evaluator, plan
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, token_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
@@ -365,6 +365,34 @@ async def test_nobody_says_that_a_job_is_of_an_experiment(world: World) -> None:
     assert refused.value.field == "spec.experiment_name"
     with pytest.raises(InvalidRequestError, match="set by the scheduler"):
         await world.desk.check(ALICE, spec)
+
+
+async def test_jobs_and_judges_keep_their_limits_of_size_also_when_retried_until_a_call_changes_them(
+    world: World,
+) -> None:
+    await world.start()
+    (first,) = _ids(await _run(world, JUDGE, models=MODELS[:1], max_judge_b=8))
+    await world.desk.cancel(ADMIN, first)
+    retried = await world.desk.retry(ADMIN, first)
+    assert (retried.spec.max_model_b, retried.spec.judges[0].max_model_b) == (4, 8)
+    await _complete(world, first)
+    (judge,) = await _look(world)
+    assert judge.spec.max_model_b == 8
+    world.registry.jobs[first].message.incomplete = True
+    await world.desk.cancel(ADMIN, judge.job_id)
+    (again,) = (await _run(world, JUDGE, models=MODELS[:1], max_model_b=2)).jobs
+    assert (again.attempt, again.spec.max_model_b, again.spec.judges[0].max_model_b) == (3, 2, 2)
+    stored = {job.id: job.message.spec for job in world.store.jobs()}
+    assert stored[first].max_model_b == 2
+    await world.stop()
+
+
+async def test_nobody_sets_the_limits_of_an_experiment(world: World) -> None:
+    asked = dataset_spec()
+    asked.max_model_b = 1
+    with pytest.raises(InvalidRequestError, match="max_model_b is set by the scheduler") as refused:
+        await world.desk.create(ALICE, "", asked)
+    assert refused.value.field == "spec.max_model_b"
 
 
 async def test_a_rerun_of_a_job_is_not_a_part_of_the_experiment(world: World) -> None:
