@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-hosts test-images test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration certs nightly check format protos protos-release blocking client docs screenshots lock images audit clean
+.PHONY: help setup setup-dev run demo test test-stack test-rights test-hosts test-images test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration certs nightly check format protos protos-release blocking client docs screenshots lock images audit clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -40,6 +40,9 @@ test: setup-dev ## Run the tests
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse through the whole stack
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
+
+test-rights: setup-dev ## Run the same with the least rights of each service at NATS, which must refuse nothing
+	@TOUCHSTONE_LEAST_RIGHTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART) tests/integration/test_stack_*.py
 
 test-hosts: setup-dev ## Break several hosts under load: NATS x3 and all services in network namespaces (root)
 	@$(BIN)/python -m pytest -m hosts -rs -s

@@ -194,6 +194,8 @@ async def test_what_is_refused_has_no_effect(world: World) -> None:
         before = (await gateway.js.stream_info("KV_TOKENS")).state.last_seq
         await refusals(evaluator, ("publish", "$KV.TOKENS.0a1b"), ("publish", f"{API}.STREAM.DELETE.KV_TOKENS"))
         assert (await gateway.js.stream_info("KV_TOKENS")).state.last_seq == before
+    # What tests of whole installations look for.
+    assert any("$KV.TOKENS.0a1b" in line for line in world.nats.violations)
 
 
 async def test_an_evaluator_answers_a_request_once(world: World) -> None:
