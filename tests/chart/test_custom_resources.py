@@ -4,6 +4,8 @@ npm fetches the schemas."""
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -12,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.chart.rendered import Object, of_kind, render, values_files
+from tests.chart.rendered import ROOT, Object, of_kind, render, values_files
 from tests.chart.strict import CUSTOM
 
 pytestmark = pytest.mark.stack
@@ -74,6 +77,20 @@ def test_custom_resources_of_every_values_file_are_valid(check: Check) -> None:
         for trigger in one["spec"]["triggers"]:
             assert trigger["type"] == "nats-jetstream"
             assert trigger["metadata"].keys() <= PARAMETERS
+
+
+def test_the_guides_command_makes_rules_of_the_alerts(check: Check, tmp_path: Path) -> None:
+    guide = (ROOT / "docs/kubernetes.md").read_text()
+    (command,) = [block for block in re.findall(r"(?ms)^```sh\n(.*?)^```", guide) if "PrometheusRule" in block]
+    (tmp_path / "kubectl").write_text("#!/bin/sh\ncat\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ran = subprocess.run(
+        ["sh", "-c", command], cwd=ROOT, env=path, capture_output=True, text=True, check=True, timeout=60
+    )
+    rules = yaml.safe_load(ran.stdout)
+    assert len(rules["spec"]["groups"][0]["rules"]) > 5
+    assert check([rules]) == [[]]
 
 
 def test_each_mistake_is_found(check: Check) -> None:

@@ -6,7 +6,11 @@ import { readFileSync } from "node:fs";
 
 const KEDA = "keda/_schemas/ComGithubKedacoreKedaV2ApisKedaV1alpha1";
 const PROMETHEUS = "prometheus-operator/_schemas/ComGithubPrometheusOperatorPrometheusOperatorPkgApisMonitoringV1";
-const SCHEMAS = { ScaledObject: `${KEDA}ScaledObject`, ServiceMonitor: `${PROMETHEUS}ServiceMonitor` };
+const SCHEMAS = {
+  ScaledObject: `${KEDA}ScaledObject`,
+  ServiceMonitor: `${PROMETHEUS}ServiceMonitor`,
+  PrometheusRule: `${PROMETHEUS}PrometheusRule`,
+};
 
 // A copy that takes each place out of `unread` when it is read.
 function watched(value, path, unread) {
