@@ -5,6 +5,7 @@ VENV := .venv
 MODEL_VENV := .venv-model
 BENCH_VENV := .venv-bench
 MLFLOW_VENV := .venv-mlflow
+S3_VENV := .venv-s3
 AIRFLOW_VENV := .venv-airflow
 BIN := $(VENV)/bin
 # One part of a long suite: make test-stack PART=1/3
@@ -20,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-rights test-hosts test-images test-model model-env parity parity-env test-mlflow mlflow-env test-airflow airflow-env chaos simulate record bench bench-env calibration certs nightly check format protos protos-release blocking client docs screenshots lock images audit clean
+.PHONY: help setup setup-dev run demo test test-stack test-rights test-hosts test-images test-model model-env parity parity-env test-mlflow mlflow-env test-s3 s3-env test-airflow airflow-env chaos simulate record bench bench-env calibration certs nightly check format protos protos-release blocking client docs screenshots lock images audit clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -36,7 +37,7 @@ demo: setup ## The same, but stop after the leaderboard
 	@exec $(BIN)/python -m deploy.local demo
 
 test: setup-dev ## Run the tests
-	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not stack and not model and not parity and not mlflow and not airflow and not chaos and not hosts and not images and not calibration"
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not stack and not model and not parity and not mlflow and not s3 and not airflow and not chaos and not hosts and not images and not calibration"
 
 test-stack: setup-dev ## Run every suite, provider kind, engine, limit and reuse through the whole stack
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m stack --part $(PART)
@@ -61,6 +62,9 @@ parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on th
 
 test-mlflow: setup-dev mlflow-env ## Send experiments to a real MLflow server (installs MLflow)
 	@$(BIN)/python -m pytest -m mlflow
+
+test-s3: setup-dev s3-env ## Keep an archive in a local S3 server (installs moto)
+	@$(BIN)/python -m pytest -m s3
 
 chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or duplicated
 	@$(BIN)/python -m pytest -m chaos -s --part $(PART)
@@ -144,7 +148,7 @@ lock: setup-dev ## Update requirements/*.txt from pyproject.toml
 	@$(call lock,dev,--extra dev --extra oidc --extra otel --constraint requirements/image.txt)
 
 clean: ## Remove environments, caches and fetched assets; results in ./var are kept
-	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) $(MLFLOW_VENV) $(AIRFLOW_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
+	rm -rf $(VENV) $(MODEL_VENV) $(BENCH_VENV) $(MLFLOW_VENV) $(S3_VENV) $(AIRFLOW_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis web/static/vendor
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- how ------------------------------------------------------------------------------------------------------
@@ -156,6 +160,8 @@ model-env: $(MODEL_VENV)/model.stamp
 parity-env: $(MODEL_VENV)/parity.stamp
 
 mlflow-env: $(MLFLOW_VENV)/mlflow.stamp
+
+s3-env: $(S3_VENV)/s3.stamp
 
 # The client's wheel is that of this tree, whatever its version.
 airflow-env: $(AIRFLOW_VENV)/airflow.stamp client
@@ -221,6 +227,13 @@ $(MLFLOW_VENV)/mlflow.stamp: requirements/mlflow.txt
 	@echo "Installing MLflow into $(MLFLOW_VENV) (once)"
 	@test -x $(MLFLOW_VENV)/bin/python || $(PYTHON) -m venv $(MLFLOW_VENV)
 	@$(MLFLOW_VENV)/bin/python -m pip install -qq --requirement requirements/mlflow.txt
+	@touch $@
+
+# An environment of its own, as it brings fifty packages that nothing else needs.
+$(S3_VENV)/s3.stamp: requirements/s3.txt
+	@echo "Installing an S3 server into $(S3_VENV) (once)"
+	@test -x $(S3_VENV)/bin/python || $(PYTHON) -m venv $(S3_VENV)
+	@$(S3_VENV)/bin/python -m pip install -qq --requirement requirements/s3.txt
 	@touch $@
 
 $(AIRFLOW_VENV)/airflow.stamp: requirements/airflow.txt

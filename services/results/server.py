@@ -13,6 +13,7 @@ from services.bus import Bus, Datasets, Room
 from services.bus.measuring import measure_connection
 from services.errors import UnavailableError
 from services.results import visibility
+from services.results.archive.archiving import Archiving
 from services.results.backups.making import Backups
 from services.results.calls import store as call_store
 from services.results.calls.closing import RecordedRuns
@@ -94,7 +95,8 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop` is set. Raises UnavailableError when NATS, the port or the disk is not usable."""
     # Take the file's lock first: a second results service must not touch the consumers of the first.
     room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
-    database = Database(await asyncio.to_thread(open_file, settings.database, settings.backups, settings.job_files))
+    folders = (settings.backups, settings.job_files, settings.scratch)
+    database = Database(await asyncio.to_thread(open_file, settings.database, *folders))
     try:
         connection = await bus.open_bus(settings.bus, "results")
         try:
@@ -202,6 +204,7 @@ async def _serve(
                 bus.watch_nats(connection, server.set_reaches_nats),
                 backups.serve(),
                 JobFiles(database, settings.job_files, room).run(),
+                Archiving(database, settings.archive, settings.s3_url, settings.scratch, room).run(),
                 Publishing(database, settings.mlflow).run(),
             )
         finally:

@@ -11,6 +11,7 @@ from services.results import visibility
 from services.results.datasets.frames import Limits
 from services.results.datasets.uploading import STORE_BYTES, UploadLimits
 from services.results.mlflow.settings import MlflowSettings
+from services.results.stores import store
 from services.telemetry import serving
 
 ANSWERS_MAX_BYTES = 20 * 10**9
@@ -22,7 +23,8 @@ class Settings:
     `backups` the folder of backups.
 
     `reads` is "open", or "own" if users may read only their own jobs. Texts of finished jobs' answers take at most
-    `answers_max_bytes`, and datasets `datasets_max_bytes`; 0 means no limit.
+    `answers_max_bytes`, and datasets `datasets_max_bytes`; 0 means no limit. `archive` is the folder or bucket of
+    finished jobs, "" for none, and `s3_url` where buckets are, "" for Amazon's.
     """
 
     listen: str
@@ -36,6 +38,13 @@ class Settings:
     uploads: UploadLimits = field(default_factory=UploadLimits)
     mlflow: MlflowSettings = field(default_factory=MlflowSettings)
     metrics: serving.Settings = field(default_factory=serving.Settings)
+    archive: str = ""
+    s3_url: str = ""
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for the job that is being archived."""
+        return self.database.parent / "archiving"
 
     @property
     def job_files(self) -> Path:
@@ -58,6 +67,8 @@ class Settings:
             uploads=_uploads(),
             mlflow=MlflowSettings.from_env(),
             metrics=serving.Settings.from_env(),
+            archive=_archive(),
+            s3_url=store.s3_url(),
         )
 
 
@@ -66,6 +77,14 @@ def answers_bytes(disk_bytes: int) -> int:
     file never shrinks: on a disk that is already full, dropping them would not help."""
     most = _bytes("TOUCHSTONE_ANSWERS_MAX_BYTES", ANSWERS_MAX_BYTES)
     return min(most, disk_bytes // 4) if most == ANSWERS_MAX_BYTES else most
+
+
+def _archive() -> str:
+    name = "TOUCHSTONE_ARCHIVE"
+    given = environment.text(name)
+    if not given:
+        return ""
+    return store.check_bucket(name, given) if store.is_bucket(given) else str(environment.writable(name, given))
 
 
 def _bytes(name: str, default: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -17,10 +18,12 @@ from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services import bus
 from services.bus.contract import object_stream
-from services.errors import TouchstoneError
+from services.errors import TouchstoneError, UnavailableError
+from services.results.archive.restoring import faults
 from services.results.backups.checking import database_faults
 from services.results.storage.database import not_a_database
 from services.results.storage.job_files import is_whole
+from services.results.stores.store import Store
 
 Say = Callable[[str], None]
 
@@ -40,18 +43,19 @@ _OF_JOB_FILES = (
 _OF_DATASETS = "Upload the dataset again, or restore a backup."
 
 
-def check(state_dir: Path, say: Say) -> int:
-    """Prints a sentence for each fault and returns their number. While Touchstone runs, it reads streams and datasets
-    only.
+def check(state_dir: Path, say: Say, archive: Store | None = None) -> int:
+    """Prints a sentence for each fault and returns their number. While Touchstone runs, it reads streams, datasets and
+    an archive only.
 
-    Raises LaunchError without a state directory, UnavailableError when NATS does not answer.
+    Raises LaunchError without a state directory, UnavailableError when NATS does not answer or the archive cannot be
+    reached.
     """
     if not state_dir.is_dir():
         raise LaunchError(f"The state directory {state_dir} does not exist. Set --state-dir.")
     lost = losses.noted(state_dir)
     for loss in lost:
         say(f"{loss} {_OF_LOSSES}")
-    return len(lost) + _check(state_dir, say)
+    return len(lost) + _check(state_dir, say) + (_check_archive(archive, say) if archive is not None else 0)
 
 
 def _check(state_dir: Path, say: Say) -> int:
@@ -61,12 +65,24 @@ def _check(state_dir: Path, say: Say) -> int:
         say("Touchstone is running. Stop it to check the database; each backup also copies all of it.")
         return asyncio.run(_say_all(_running(), say))
     try:
-        faults = [*_database(state.path), *_job_files(state.path / DATABASE.parent / "jobs")]
-        for fault in faults:
+        found = [*_database(state.path), *_job_files(state.path / DATABASE.parent / "jobs")]
+        for fault in found:
             say(fault)
-        return len(faults) + asyncio.run(_say_all(_stopped(state.path / "nats"), say))
+        return len(found) + asyncio.run(_say_all(_stopped(state.path / "nats"), say))
     finally:
         state.close()
+
+
+def _check_archive(archive: Store, say: Say) -> int:
+    count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for fault in faults(archive, Path(folder) / "archived"):
+                say(fault)
+                count += 1
+        except OSError as error:
+            raise UnavailableError(f"The archive {archive.place} cannot be read: {error}.") from error
+    return count
 
 
 async def _say_all(faults: AsyncIterator[str], say: Say) -> int:

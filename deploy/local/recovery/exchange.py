@@ -11,7 +11,7 @@ from pathlib import Path
 from deploy.local.recovery.streams import has_streams
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
-from services.results.backups.manifest import sync_folder
+from services.results.stores.folder import sync_folder
 
 NOTE = "restoring"
 DATABASE = Path("results") / "touchstone.duckdb"

@@ -14,23 +14,25 @@ from deploy.local.recovery.unreadable_streams import mend_streams
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services.results.backups.rebuilding import rebuild
+from services.results.stores.store import Store
 
 Say = Callable[[str], None]
 
 
-def repair(state_dir: Path, say: Say) -> None:
-    """Builds the database from its readable parts and the files of finished jobs; the streams add the rest at the next
-    start. Raises LaunchError when Touchstone runs or there is nothing to repair; UnavailableError and OSError when the
-    disk refuses."""
+def repair(state_dir: Path, say: Say, archive: Store | None = None) -> None:
+    """Builds the database from its readable parts, the files of finished jobs, and an archive; the streams add the rest
+    at the next start. Raises LaunchError when Touchstone runs or there is nothing to repair; UnavailableError and
+    OSError when the disk refuses or the archive cannot be reached."""
     if not (state_dir / "results").is_dir() and not has_streams(state_dir / "nats"):
         raise LaunchError(f"There is nothing to repair in {state_dir}. Set --state-dir to the state directory.")
     state = StateDir(state_dir.absolute())
     try:
         state.reap()
-        fresh = exchange.begin(state, f"touchstone repair --state-dir {state.path}")
+        of_archive = f" --archive {archive.place}" if archive is not None else ""
+        fresh = exchange.begin(state, f"touchstone repair{of_archive} --state-dir {state.path}")
         place = state.path / exchange.DATABASE
         made = fresh / place.name
-        rebuild(place, place.parent / "jobs", made, say)
+        rebuild(place, place.parent / "jobs", made, say, archive)
         os.chmod(made, 0o600)
         with made.open("rb") as file:
             os.fsync(file.fileno())

@@ -24,8 +24,9 @@ from deploy.local.state import StateDir
 from services import bus
 from services.errors import TouchstoneError
 from services.results.backups import manifest
-from services.results.backups.rebuilding import complete, keep
+from services.results.backups.rebuilding import add_archived, complete, keep
 from services.results.intake.writes import Mark
+from services.results.stores.store import Store
 from services.words.refusals import counted
 
 Say = Callable[[str], None]
@@ -37,8 +38,9 @@ _SLACK = timedelta(milliseconds=1)
 """A message's time has fewer digits than a stream's."""
 
 
-def restore(backup: Path, state_dir: Path, say: Say) -> None:
+def restore(backup: Path, state_dir: Path, say: Say, archive: Store | None = None) -> None:
     """Restores the streams unless the present ones can be read, and the database unless only the streams are damaged.
+    Then adds what an archive has beyond it.
 
     Raises LaunchError when Touchstone runs or the backup is damaged, InvalidRequestError for a file that is not a
     backup, and UnavailableError and OSError when it must be run again, which `require_whole` then says.
@@ -49,15 +51,16 @@ def restore(backup: Path, state_dir: Path, say: Say) -> None:
     state = StateDir(state_dir.absolute())
     try:
         state.reap()
-        asyncio.run(_restore(backup.absolute(), holds, state, say))
+        asyncio.run(_restore(backup.absolute(), holds, state, say, archive))
     finally:
         state.close()
 
 
-async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say: Say) -> None:
+async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say: Say, archive: Store | None) -> None:
     source = exchange.streams_of(state.path, "restore")
     again = (state.path / exchange.NOTE).exists()
-    fresh = exchange.begin(state, f"touchstone restore {backup} --state-dir {state.path}")
+    of_archive = f" --archive {archive.place}" if archive is not None else ""
+    fresh = exchange.begin(state, f"touchstone restore {backup}{of_archive} --state-dir {state.path}")
     say(f"Restoring the backup of {holds.made_at}.")
     whole, cut, damaged = source == state.path / "nats", False, set[str]()
     given_up: Mark | None = None
@@ -92,10 +95,12 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     if (whole and not again) or not await asyncio.to_thread(keep, state.path / exchange.DATABASE, database):
         present = state.path / exchange.DATABASE
         await asyncio.to_thread(
-            complete, backup / manifest.DATABASE, database, present, present.parent / "jobs", given_up, say
+            complete, backup / manifest.DATABASE, database, present, present.parent / "jobs", given_up, say, archive
         )
     else:
         say("The database can be read and is kept: it has what came after the backup.")
+        if archive is not None:
+            await asyncio.to_thread(add_archived, database, archive, say)
     os.chmod(database, 0o600)
     exchange.sync(fresh)
     aside = exchange.aside_of(state.path, "restore")

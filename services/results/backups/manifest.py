@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from services.errors import InvalidRequestError
+from services.results.stores.folder import sync_folder
 
 FILE = "manifest.json"
 DATABASE = "touchstone.duckdb"
@@ -63,15 +64,6 @@ def write(folder: Path, manifest: Manifest) -> None:
     fresh.replace(folder / FILE)
     sync_folder(folder)
     sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flushes new and changed names of files to disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read(folder: Path) -> Manifest:

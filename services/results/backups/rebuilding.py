@@ -5,19 +5,21 @@ streams add the rest when the results service starts: no position is copied, so 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from services.errors import TouchstoneError, UnavailableError
+from services.results.archive.restoring import restore_jobs
+from services.results.archive.rows import add_items
 from services.results.backups.checking import COMPUTED, database_faults
 from services.results.intake.writes import Mark
 from services.results.storage.database import Connection
 from services.results.storage.job_files import is_whole
 from services.results.storage.migrations import open_file
-from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
+from services.results.stores.store import Store
 
 Say = Callable[[str], None]
 
@@ -46,13 +48,12 @@ _IN_PART = (
 _IMPORTS = _WHOLE[-1]
 _RANGE = 2048
 """Rows per read if a table cannot be read as a whole."""
-_KEY = ("job_id", "task", "item", '"repeat"')
 
 
-def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say) -> None:
-    """Builds `fresh` from the damaged database, which may be missing, and the folder of job files. Raises
-    UnavailableError when the disk refuses."""
-    target = open_file(fresh, jobs)
+def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say, archive: Store | None = None) -> None:
+    """Builds `fresh` from the damaged database, which may be missing, the folder of job files, and an archive. Raises
+    UnavailableError when the disk refuses or the archive cannot be reached."""
+    target = open_file(fresh, jobs, _scratch(fresh))
     try:
         source = _opened(damaged, fresh.parent, say)
         if source is not None:
@@ -64,18 +65,28 @@ def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say) -> None:
             finally:
                 source.close()
         _take_files(target, jobs, say)
+        if archive is not None:
+            restore_jobs(target, archive, _scratch(fresh), say)
         target.checkpoint()
     finally:
         target.close()
 
 
-def complete(backup: Path, fresh: Path, present: Path, jobs: Path, given_up: Mark | None, say: Say) -> None:
-    """Copies a backup's database to `fresh`, with the answers and imports of the present one that can be read and the
-    files of finished jobs: RESULTS no longer has most of these. `given_up` is the last position that it no longer has;
-    the next start does not look for it. Raises UnavailableError and OSError when the disk refuses."""
+def complete(
+    backup: Path,
+    fresh: Path,
+    present: Path,
+    jobs: Path,
+    given_up: Mark | None,
+    say: Say,
+    archive: Store | None = None,
+) -> None:
+    """Copies a backup's database to `fresh`, with the answers and imports of the present one that can be read, the
+    files of finished jobs, and an archive: RESULTS no longer has most of these. `given_up` is the last position that it
+    no longer has; the next start does not look for it. Raises as `rebuild`, and OSError."""
     shutil.copyfile(backup, fresh)
     try:
-        target = open_file(fresh, jobs)
+        target = open_file(fresh, jobs, _scratch(fresh))
     except UnavailableError as error:
         say(f"Answers from after the backup are not restored. {error.message}")
         shutil.copyfile(backup, fresh)
@@ -89,6 +100,8 @@ def complete(backup: Path, fresh: Path, present: Path, jobs: Path, given_up: Mar
             finally:
                 source.close()
         _take_files(target, jobs, say)
+        if archive is not None:
+            restore_jobs(target, archive, _scratch(fresh), say)
         if given_up is not None:
             target.execute(
                 "UPDATE positions SET sequence = greatest(sequence, $sequence) "
@@ -123,6 +136,21 @@ def keep(whole: Path, fresh: Path) -> bool:
     if not kept:
         fresh.unlink(missing_ok=True)
     return kept
+
+
+def add_archived(fresh: Path, archive: Store, say: Say, only: Collection[str] = ()) -> None:
+    """Adds an archive's jobs to a database, which is created if there is none. Raises UnavailableError."""
+    target = open_file(fresh, _scratch(fresh))
+    try:
+        restore_jobs(target, archive, _scratch(fresh), say, only)
+        target.checkpoint()
+    finally:
+        target.close()
+
+
+def _scratch(fresh: Path) -> Path:
+    """Where files of an archive are copied to, before they are read."""
+    return fresh.parent / "archived"
 
 
 def _opened(damaged: Path, folder: Path, say: Say) -> Connection | None:
@@ -176,7 +204,7 @@ def _take_part(source: Connection, target: Connection, table: str, say: Say) -> 
         else:
             if table == "items":
                 target.register("taken", rows)
-                _add_items(target, "taken")
+                add_items(target, "taken")
                 target.unregister("taken")
             else:
                 _insert(target, table, rows, "ON CONFLICT DO NOTHING")
@@ -227,7 +255,7 @@ def _take_files(target: Connection, jobs: Path, say: Say) -> None:
         name = str(path.absolute()).replace("'", "''")
         try:
             if is_whole(path):
-                _add_items(target, f"read_parquet('{name}')")
+                add_items(target, f"read_parquet('{name}')")
             else:
                 say(f"{path} is damaged, so nothing is restored from it: its answers may be wrong.")
         except (duckdb.Error, OSError) as error:
@@ -236,16 +264,6 @@ def _take_files(target: Connection, jobs: Path, say: Say) -> None:
     target.execute("DELETE FROM items WHERE job_id IN (SELECT job_id FROM deleted_jobs)")
     if (more := _count(target) - before) > 0:
         say(f"items: {more:,} rows from the files of finished jobs")
-
-
-def _add_items(target: Connection, taken: str) -> None:
-    """As queries/intake/store_items.sql stores them."""
-    same = " AND ".join(f"items.{name} = t.{name}" for name in _KEY)
-    target.execute(
-        f"DELETE FROM items USING {taken} t WHERE {same} AND items.outcome = {OUTCOME_INFRASTRUCTURE_ERROR} "
-        f"AND (t.outcome <> {OUTCOME_INFRASTRUCTURE_ERROR} OR t.attempt > items.attempt)"
-    )
-    target.execute(f"INSERT INTO items BY NAME FROM {taken} ON CONFLICT DO NOTHING")
 
 
 def _count(target: Connection) -> int:

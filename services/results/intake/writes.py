@@ -114,17 +114,16 @@ def store_events(connection: Connection, events: Sequence[job_pb2.JobEvent]) -> 
 
 
 def _delete_job(connection: Connection, event: job_pb2.JobEvent) -> None:
+    job = event.job
+    forget_job(connection, job.job_id, job.owner, event.actor, job.deleted_at.ToDatetime())
+
+
+def forget_job(connection: Connection, job_id: str, owner: str, deleted_by: str, deleted_at: datetime) -> None:
     """Leaves nothing of a job but its events, what people said of it, and whose answers others took from it: marks and
-    annotations are numbered through all jobs."""
-    job_id = event.job.job_id
+    annotations are numbered through all jobs. `deleted_at` is in UTC without a zone."""
     connection.execute(
         "INSERT INTO deleted_jobs VALUES ($job_id, $owner, $deleted_by, $deleted_at) ON CONFLICT DO NOTHING",
-        {
-            "job_id": job_id,
-            "owner": event.job.owner,
-            "deleted_by": event.actor,
-            "deleted_at": event.job.deleted_at.ToDatetime(),
-        },
+        {"job_id": job_id, "owner": owner, "deleted_by": deleted_by, "deleted_at": deleted_at},
     )
     run_scores.remove(connection, job_id)
     for table in ("jobs", "seals", "metrics", "answer_texts", "items"):
@@ -298,3 +297,5 @@ def count_late(connection: Connection, job_ids: Iterable[str]) -> None:
         if found is not None:
             job = counted(connection, job_pb2.Job.FromString(found[0])).SerializeToString()
             connection.execute("UPDATE jobs SET job = $job WHERE job_id = $job_id", {"job_id": job_id, "job": job})
+            # It is archived again, with these answers.
+            connection.execute("UPDATE archived_jobs SET signature = '' WHERE job_id = $job_id", {"job_id": job_id})

@@ -627,3 +627,14 @@ CREATE VIEW present_ratings AS
 FROM ratings
 QUALIFY row_number() OVER (PARTITION BY job_id, task, item, "repeat", rubric, rater, judge ORDER BY number DESC) = 1
     AND scores <> '';
+
+-- migration 23: what the archive has
+
+-- The signature of what was known of a job when it was last archived, as of queries/archive/due.sql; 'deleted' once the
+-- job has been removed from the archive. `place` is that archive.
+CREATE TABLE archived_jobs (
+    job_id VARCHAR PRIMARY KEY,
+    place VARCHAR NOT NULL,
+    signature VARCHAR NOT NULL,
+    archived_at TIMESTAMP NOT NULL
+);

@@ -1,0 +1,188 @@
+"""Writes finished jobs to the archive, and removes those that were deleted, whatever happens to the store meanwhile.
+
+The table archived_jobs says what the archive has of each job. It is written after the job's manifest: what a crash cuts
+off in between is found in the archive and not written twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import services
+from services import bus
+from services.errors import TouchstoneError
+from services.results.archive import rows, versions
+from services.results.archive.versions import DamagedError, File, Version
+from services.results.storage.database import Connection, Database, query
+from services.results.stores.store import Store, open_store, put, write_bytes
+
+log = logging.getLogger(__name__)
+
+_LOOK_S, _LONGEST_S = 5.0, 300.0
+_LATE = timedelta(seconds=30)
+"""Answers that were under way at a job's end arrive within this time. Later ones make another version."""
+_JOBS_A_LOOK = 20
+_DELETED = "deleted"
+"""The signature of a job that was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The rows of a job at one moment: by table, how many are in the file of its name. Tables that the newest version
+    has as they are were not copied."""
+
+    answers: str
+    schema: int
+    rows: dict[str, int]
+
+
+class Archiving:
+    """One database's jobs in one archive. `scratch` is a folder for one job at a time, into which the database may
+    write."""
+
+    def __init__(self, database: Database, place: str, s3_url: str, scratch: Path, room: bus.Room) -> None:
+        self._database, self._place, self._url, self._room = database, place, s3_url, room
+        self._scratch = scratch.absolute()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        if not self._place:
+            await asyncio.Event().wait()
+        store = await asyncio.to_thread(open_store, self._place, self._url)
+        wait_s = _LOOK_S
+        while True:
+            more = False
+            try:
+                if self._room.level is bus.Level.ENOUGH:
+                    more = await self.look(store, datetime.now(UTC).replace(tzinfo=None) - _LATE)
+                if wait_s > _LOOK_S:
+                    log.info("the archive %s answers again", self._place)
+                wait_s = _LOOK_S
+            except (OSError, TouchstoneError) as error:
+                if wait_s == _LOOK_S:
+                    log.warning("archiving finished jobs in %s is delayed: %s", self._place, _first_line(error))
+                wait_s = min(2 * wait_s, _LONGEST_S)
+            if not more:
+                await asyncio.sleep(wait_s)
+
+    async def look(self, store: Store, before: datetime) -> bool:
+        """Removes jobs that were deleted, and archives some of those that ended before, UTC without a zone. Whether
+        there may be more. Raises OSError when the store or the disk refuses, and as `Database.read`."""
+        for job_id, said in await self._database.read(partial(_deleted, place=self._place)):
+            await asyncio.to_thread(remove, store, job_id, said)
+            await self._note(job_id, _DELETED)
+        due = await self._database.read_long(partial(_due, place=self._place, before=before))
+        for job_id, signature in due:
+            await self._archive(store, job_id)
+            await self._note(job_id, signature)
+        return len(due) == _JOBS_A_LOOK
+
+    async def _archive(self, store: Store, job_id: str) -> None:
+        names = await asyncio.to_thread(store.names, versions.folder_of(job_id))
+        newest = await asyncio.to_thread(_newest, store, job_id, names)
+        await asyncio.to_thread(_empty, self._scratch)
+        try:
+            known = newest.answers if newest is not None else ""
+            copied = await self._database.read_long(partial(_copy, job_id=job_id, folder=self._scratch, known=known))
+            await asyncio.to_thread(_upload, store, job_id, names, self._scratch, copied, newest)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+
+    async def _note(self, job_id: str, signature: str) -> None:
+        now = datetime.now(UTC).replace(tzinfo=None)
+        note = partial(_note, job_id=job_id, place=self._place, signature=signature, now=now)
+        await self._database.write(note, of_jobs=False)
+
+
+def remove(store: Store, job_id: str, said: Mapping[str, str]) -> None:
+    """Leaves of a job only that it was deleted, by whom and when. That is written first, so that nothing of the job is
+    restored where the rest is interrupted. Raises OSError."""
+    folder = versions.folder_of(job_id)
+    if store.names(folder):
+        write_bytes(store, versions.deletion_of(job_id), json.dumps(dict(said), indent=1).encode())
+    store.remove_folder(folder)
+
+
+def _newest(store: Store, job_id: str, names: Sequence[str]) -> Version | None:
+    """The newest version, if it can be read and its files are there."""
+    for manifest in versions.manifests(names)[:1]:
+        try:
+            version = versions.read(store, job_id, manifest)
+        except DamagedError as error:
+            log.warning("%s", error)
+            continue
+        if {file.file for file in version.files} <= set(names):
+            return version
+    return None
+
+
+def _copy(connection: Connection, job_id: str, folder: Path, known: str) -> Copied:
+    answers = rows.answers(connection, job_id)
+    wanted = [table for table in rows.TABLES if answers != known or table not in rows.ANSWERS]
+    counts = {table: rows.copy(connection, job_id, table, folder / table) for table in wanted}
+    ((schema,),) = connection.execute("SELECT max(number) FROM migrations").fetchall()
+    return Copied(answers, int(schema), {table: count for table, count in counts.items() if count})
+
+
+def _upload(
+    store: Store, job_id: str, names: Sequence[str], scratch: Path, copied: Copied, newest: Version | None
+) -> None:
+    files = []
+    if newest is not None and newest.answers == copied.answers:
+        files = [file for file in newest.files if file.table in rows.ANSWERS]
+    for table, count in copied.rows.items():
+        path = scratch / table
+        digest = versions.digest_of(path)
+        name = f"{table}.{digest[: versions.DIGITS]}.parquet"
+        files.append(File(table, name, count, path.stat().st_size, digest))
+        if name not in names:
+            put(store, f"{versions.folder_of(job_id)}/{name}", path)
+    if newest is not None and versions.is_same(files, newest.files):
+        return
+    number = max(map(versions.number_of, versions.manifests(names)), default=0) + 1
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    made = Version(job_id, number, services.__version__, copied.schema, now, copied.answers, files)
+    versions.write(store, made)
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+
+
+def _deleted(connection: Connection, place: str) -> list[tuple[str, dict[str, str]]]:
+    """Jobs that were deleted and may be in the archive, with what is said of that."""
+    found = connection.execute(
+        "SELECT d.job_id, d.owner, d.deleted_by, d.deleted_at FROM deleted_jobs d "
+        "LEFT JOIN archived_jobs a ON a.job_id = d.job_id AND a.place = $place "
+        "WHERE a.signature IS DISTINCT FROM $deleted ORDER BY d.job_id",
+        {"place": place, "deleted": _DELETED},
+    ).fetchall()
+    return [
+        (job_id, {"owner": owner, "deleted_by": deleted_by, "deleted_at": at.isoformat()})
+        for job_id, owner, deleted_by, at in found
+    ]
+
+
+def _due(connection: Connection, place: str, before: datetime) -> list[tuple[str, str]]:
+    return connection.execute(query("archive/due"), {"place": place, "before": before, "most": _JOBS_A_LOOK}).fetchall()
+
+
+def _note(connection: Connection, job_id: str, place: str, signature: str, now: datetime) -> None:
+    connection.execute(
+        "INSERT INTO archived_jobs VALUES ($job_id, $place, $signature, $now) ON CONFLICT (job_id) DO UPDATE SET "
+        "place = excluded.place, signature = excluded.signature, archived_at = excluded.archived_at",
+        {"job_id": job_id, "place": place, "signature": signature, "now": now},
+    )
