@@ -275,6 +275,15 @@ async def test_a_browser_under_another_name_is_sent_to_the_pages_first(nats: Nat
         assert again.headers["location"].startswith(issued.issuer)
 
 
+async def test_behind_tls_no_other_host_can_set_the_cookies(nats: NatsServer, issued: Provider) -> None:
+    async with with_provider(nats, issued) as (gateway, _):
+        sent = await gateway.client.get("/login/oidc?here=1", headers={"X-Forwarded-Proto": "https"})
+        cookie = sent.headers["set-cookie"]
+        assert cookie.startswith("__Host-touchstone-login=")
+        for part in ("Secure", "HttpOnly", "Path=/", "SameSite=lax", "Max-Age=600"):
+            assert part in cookie
+
+
 async def test_a_token_is_for_a_person_of_the_provider_only_where_an_admin_says_so(
     nats: NatsServer, issued: Provider
 ) -> None:

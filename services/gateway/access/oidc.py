@@ -104,7 +104,7 @@ class Provider:
 
     def __init__(self, settings: Settings, wrong_tokens: int = rpc.Settings.wrong_tokens) -> None:
         self.settings = settings
-        self.failures = rpc.Failures(wrong_tokens, what="failed sign-in")
+        self._failures = rpc.Failures(wrong_tokens, what="failed sign-in")
         self._asking = asyncio.Lock()
         self._document: _Document | None = None
         self._away = ""
@@ -157,11 +157,13 @@ class Provider:
         code = answer.get("code", "")
         if "error" in answer or not code:
             raise self._refused(answer.get("error", ""))
-        self.failures.require(address, code)
+        # By its digest: codes of one provider often begin alike, which would count as guesses of one token.
+        tried = rpc.token_digest(code)
+        self._failures.require(address, tried)
         try:
             return await self._exchange(document, attempt, code)
         except UnauthenticatedError:
-            self.failures.failed(address, code)
+            self._failures.failed(address, tried)
             raise
 
     async def logout_address(self, id_token: str) -> str:
