@@ -19,6 +19,11 @@ from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR, OUTCOME_UNSPECIFIED
 
 Bools = npt.NDArray[np.bool_]
+Span = tuple[int, int]
+"""The first and the last of the items that are read. Others are as without an answer and scores."""
+EVERY: Span = (0, 2**31 - 1)
+Ratings = Mapping[str, np.ndarray]
+"""Columns of queries/experiments/rated.sql."""
 _COLUMNS = ("correct", "value", "target")
 _STARTS_WITHIN = timedelta(seconds=60)
 """The scheduler starts judges within a second or two, unless it restarts or the disk is slow."""
@@ -51,10 +56,10 @@ class Said:
         return known
 
 
-def asked(connection: Connection, experiment: Stored) -> Asked:
+def asked(connection: Connection, experiment: Stored, span: Span = EVERY) -> Asked:
     shape = len(experiment.jobs), experiment.rows
     found = connection.execute(
-        query("experiments/asked"), {"jobs": [job.job_id for job in experiment.jobs]}
+        query("experiments/asked"), {"jobs": [job.job_id for job in experiment.jobs]} | _items(span)
     ).fetchnumpy()
     inside = np.asarray(found["item"]) < experiment.rows
     where = np.asarray(found["place"])[inside], np.asarray(found["item"])[inside]
@@ -77,7 +82,9 @@ def asked(connection: Connection, experiment: Stored) -> Asked:
     )
 
 
-def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[str, Said]:
+def judged(
+    connection: Connection, experiment: Stored, answers: Asked, ratings: Ratings, span: Span = EVERY
+) -> dict[str, Said]:
     """By judge, as "endpoint/model", in the order in which they began: the mean over a judge's judgements of an answer.
     Judges outside Touchstone follow by name, as "outside:rater/judge".
 
@@ -88,10 +95,10 @@ def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[s
     jobs = _judges(connection, list(places), rubrics.written(experiment.rubric))
     names = rubrics.names(experiment.rubric)
     if not jobs:
-        return _outside(connection, experiment)
+        return _outside(experiment, ratings)
     found = connection.execute(
         query("experiments/judged").format(shares=", ".join(map(_share, names)), form=_form(names)),
-        {"jobs": [one.job_id for one in jobs]},
+        {"jobs": [one.job_id for one in jobs]} | _items(span),
     ).fetchnumpy()
     place, item = np.asarray(found["place"]), np.asarray(found["item"])
     columns: list[Floats] = [np.ma.filled(np.ma.asarray(found[f"share_{name}"], dtype=float), np.nan) for name in names]
@@ -110,7 +117,7 @@ def judged(connection: Connection, experiment: Stored, answers: Asked) -> dict[s
         said.failed[judged_job] |= current & (np.bincount(item[mine], minlength=experiment.rows) > 0)
     for said in by_judge.values():
         said.failed[said.scored] = False
-    return by_judge | _outside(connection, experiment)
+    return by_judge | _outside(experiment, ratings)
 
 
 def live_judges(connection: Connection, experiment: Stored) -> list[str]:
@@ -139,30 +146,31 @@ def _changed_lately(connection: Connection, jobs: Sequence[str]) -> bool:
     return bool(found)
 
 
-def rated(connection: Connection, experiment: Stored) -> Said:
+def rated(experiment: Stored, ratings: Ratings) -> Said:
     """By people: the mean over the raters of an answer."""
-    found = _ratings(connection, experiment)
-    return _rated(experiment, found, np.asarray(found["judge"]) == "")
+    return _rated(experiment, ratings, np.asarray(ratings["judge"]) == "")
 
 
-def _outside(connection: Connection, experiment: Stored) -> dict[str, Said]:
-    found = _ratings(connection, experiment)
-    raters, judges = np.asarray(found["rater"]), np.asarray(found["judge"])
+def _outside(experiment: Stored, ratings: Ratings) -> dict[str, Said]:
+    raters, judges = np.asarray(ratings["rater"]), np.asarray(ratings["judge"])
     pairs = sorted({(rater, judge) for rater, judge in zip(raters, judges, strict=True) if judge})
     return {
-        f"outside:{rater}/{judge}": _rated(experiment, found, (raters == rater) & (judges == judge))
+        f"outside:{rater}/{judge}": _rated(experiment, ratings, (raters == rater) & (judges == judge))
         for rater, judge in pairs
     }
 
 
-def _ratings(connection: Connection, experiment: Stored) -> dict[str, np.ndarray]:
-    return connection.execute(
-        query("experiments/rated"),
-        {"jobs": [job.job_id for job in experiment.jobs], "rubric": rubrics.digest(experiment.rubric)},
-    ).fetchnumpy()
+def ratings(connection: Connection, experiment: Stored, span: Span = EVERY) -> Ratings:
+    """Of people and of judges outside Touchstone."""
+    where = {"jobs": [job.job_id for job in experiment.jobs], "rubric": rubrics.digest(experiment.rubric)}
+    return connection.execute(query("experiments/rated"), where | _items(span)).fetchnumpy()
 
 
-def _rated(experiment: Stored, ratings: Mapping[str, np.ndarray], mine: Bools) -> Said:
+def _items(span: Span) -> dict[str, int]:
+    return {"first": span[0], "last": span[1]}
+
+
+def _rated(experiment: Stored, ratings: Ratings, mine: Bools) -> Said:
     """From some of the ratings."""
     said = nothing(experiment)
     found = {name: np.asarray(column)[mine] for name, column in ratings.items()}

@@ -43,13 +43,16 @@ def get_experiment(connection: Connection, request: pb.GetExperimentRequest) -> 
     asked = answers.asked(connection, experiment)
     marked = job_reads.uncounted(connection, [job.job_id for job in experiment.jobs])
     uncounted = [place for place, job in enumerate(experiment.jobs) if job.job_id in marked]
-    judges = {name: said for name, said in answers.judged(connection, experiment, asked).items() if said.scored.any()}
+    told = answers.ratings(connection, experiment)
+    judges = {
+        name: said for name, said in answers.judged(connection, experiment, asked, told).items() if said.scored.any()
+    }
     if request.judge and request.judge not in judges:
         raise InvalidRequestError(_no_judge(request.judge, list(judges)), "judge")
     judge = request.judge or next(iter(judges), "")
     judged = judges.get(judge) or answers.nothing(experiment)
     source = request.source or (JUDGE if judge else PEOPLE)
-    people = answers.nothing(experiment) if source == JUDGE else answers.rated(connection, experiment)
+    people = answers.nothing(experiment) if source == JUDGE else answers.rated(experiment, told)
     for said in (judged, people):
         said.shares[:, uncounted] = np.nan
     shape = len(experiment.prompts), len(experiment.scenarios), experiment.repeats

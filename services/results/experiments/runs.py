@@ -51,17 +51,20 @@ def _runs(
     connection: Connection, of_job: Stored, request: pb.ListExperimentRunsRequest, after: int, most: int
 ) -> Iterator[pb.ExperimentRun]:
     """Of one job, up to `most` of them, whose items come after that one."""
-    asked = answers.asked(connection, of_job)
-    judged = [said.shares[:, 0] for said in answers.judged(connection, of_job, asked).values()]
-    by_judges, rated = _mean(judged, of_job), answers.rated(connection, of_job).shares[:, 0]
-    pending = asked.answered[0] & np.isnan(by_judges[0]) & np.isnan(rated[0])
     wanted = np.arange(of_job.rows) > after
     if request.prompt:
         of_prompt = of_job.rows // len(of_job.prompts)
         wanted &= np.arange(of_job.rows) // of_prompt == of_job.prompts.index(request.prompt)
-    if request.judge_pending:
-        wanted &= pending
-    items = np.flatnonzero(wanted)[:most].tolist()
+    # Only the rows of the page are read, unless the scores decide which rows these are.
+    items = np.flatnonzero(wanted)[: None if request.judge_pending else most]
+    if not items.size:
+        return
+    span = int(items[0]), int(items[-1])
+    asked, said = answers.asked(connection, of_job, span), answers.ratings(connection, of_job, span)
+    judged = [one.shares[:, 0] for one in answers.judged(connection, of_job, asked, said, span).values()]
+    by_judges, rated = _mean(judged, of_job), answers.rated(of_job, said).shares[:, 0]
+    pending = asked.answered[0] & np.isnan(by_judges[0]) & np.isnan(rated[0])
+    items = (items[pending[items]][:most] if request.judge_pending else items).tolist()
     names = rubrics.names(of_job.rubric)
     (job,) = of_job.jobs
     texts = _texts(connection, job.job_id, items)

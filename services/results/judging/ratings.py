@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -71,6 +72,8 @@ def rate(
     answered = _answered(connection, job.job_id, [_place(rating) for rating in request.ratings])
     said: dict[Place, tuple[str, str]] = {}
     wrong: list[tuple[int, str]] = []
+    # Few scores are different ones.
+    scores_of = cache(partial(_scores, rubric))
     for number, rating in enumerate(request.ratings, start=1):
         place = _place(rating)
         try:
@@ -78,7 +81,7 @@ def rate(
                 raise ValueError("rates an answer that an earlier one rates")
             if place not in answered:
                 raise ValueError(f"rates item {place[1]} of task {place[0]!r}, to which there is no answer")
-            said[place] = (_scores(rubric, rating.scores), _note(rating.note))
+            said[place] = (scores_of(rating.scores), _note(rating.note))
         except ValueError as error:
             wrong.append((number, f"The rating {error}."))
     if wrong:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from services.errors import InvalidRequestError, NotFoundError
+from services.results.experiments import answers
 from services.results.experiments.runs import list_runs
 from services.results.experiments.stored import list_experiments
 from services.results.storage.database import Connection
@@ -56,6 +57,26 @@ def test_all_questions_are_listed_by_job_in_the_order_of_rows(made: Made, size: 
     assert (failed.outcome, failed.judge_pending) == (OUTCOME_INFRASTRUCTURE_ERROR, False)
     assert (waiting.outcome, waiting.judge_pending, waiting.answer) == (OUTCOME_UNSPECIFIED, False, "")
     assert {run.task for run in found} == {"rows"}
+
+
+def test_a_page_reads_only_the_scores_of_its_own_rows(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in range(8):
+        made.rate("a", {row: all_of(3)}, rater="cleo")
+    whole = runs(made.connection, page_size=500)
+    read: list[int] = []
+
+    def counted(*asked: Any) -> Any:
+        found = ratings(*asked)
+        read.extend(found["item"])
+        return found
+
+    ratings = answers.ratings
+    monkeypatch.setattr(answers, "ratings", counted)
+    assert runs(made.connection, page_size=2) == whole
+    # A page also looks at the row after it.
+    assert len(read) <= 10 + 4 * 2
+    read.clear()
+    assert [run.item for run in runs(made.connection, page_size=2, judge_pending=True)] == [0, 3]
 
 
 def test_scores_are_means_over_judges_and_over_people(made: Made) -> None:

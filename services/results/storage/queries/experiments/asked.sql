@@ -10,4 +10,4 @@ SELECT
     known_usd(cost_usd) AS cost_usd
 FROM items
 JOIN (SELECT unnest($jobs::VARCHAR[]) AS job_id, generate_subscripts($jobs::VARCHAR[], 1) - 1 AS place) USING (job_id)
-WHERE repeat = 0
+WHERE repeat = 0 AND item BETWEEN $first AND $last

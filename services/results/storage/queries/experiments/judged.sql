@@ -9,3 +9,4 @@ SELECT
 FROM (SELECT *, from_json(other_statistics, {form}) AS told FROM items)
 JOIN (SELECT unnest($jobs::VARCHAR[]) AS job_id, generate_subscripts($jobs::VARCHAR[], 1) - 1 AS place) USING (job_id)
 WHERE split_part(split_part(custom_id, '/', -1), '#', 1) = '0'
+    AND split_part(custom_id, '/', -2)::INTEGER BETWEEN $first AND $last
