@@ -267,19 +267,24 @@ class Provider:
             address = str(answer.get(name) or "")
             if not address and not needed:
                 return ""
-            # Only a provider on this machine, for trials, may do without TLS.
-            if urlsplit(address).scheme not in {"https", urlsplit(issuer).scheme} or not urlsplit(address).hostname:
-                raise _WrongError(f"{name} is not an https URL")
-            return address
+            try:
+                parts = urlsplit(address)
+                # Only a provider on this machine, for trials, may do without TLS.
+                if parts.scheme in {"https", urlsplit(issuer).scheme} and parts.hostname:
+                    return address
+            except ValueError:
+                pass
+            raise _WrongError(f"{name} is not an https URL")
 
-        methods = answer.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        methods = answer.get("token_endpoint_auth_methods_supported")
         return _Document(
             authorization=endpoint("authorization_endpoint"),
             token=endpoint("token_endpoint"),
             keys=endpoint("jwks_uri"),
             user_info=endpoint("userinfo_endpoint", needed=False),
             end_session=endpoint("end_session_endpoint", needed=False),
-            basic="client_secret_basic" in methods,
+            # Without a list, it is the usual way.
+            basic=not isinstance(methods, list) or "client_secret_basic" in methods,
             names_issuer=answer.get("authorization_response_iss_parameter_supported") is True,
         )
 

@@ -211,6 +211,8 @@ async def test_a_refused_id_token_is_named_in_the_log_without_its_text(
         ({"issuer": None}, "but its issuer is None"),
         ({"authorization_endpoint": None}, "authorization_endpoint is not an https URL"),
         ({"token_endpoint": "https:///token"}, "token_endpoint is not an https URL"),
+        ({"token_endpoint": "https://["}, "token_endpoint is not an https URL"),
+        ({"token_endpoint": 7}, "token_endpoint is not an https URL"),
         ({"jwks_uri": "ftp://a/keys"}, "jwks_uri is not an https URL"),
         ({"userinfo_endpoint": "javascript:1"}, "userinfo_endpoint is not an https URL"),
     ],
