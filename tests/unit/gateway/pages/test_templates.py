@@ -1,0 +1,23 @@
+"""Texts of models and users are escaped on every page, and no template can switch that off."""
+
+from __future__ import annotations
+
+import re
+
+from services.gateway.pages.templates import environment
+from tests.unit.test_structure import ROOT
+
+UNESCAPED = re.compile(r"\|\s*safe\b|autoescape\s+false|\|\s*forceescape\s+false")
+
+
+def test_every_text_is_escaped() -> None:
+    made = environment()
+    hostile = "<script>alert(1)</script>\"' onload="
+    assert made.from_string("{{ text }}").render(text=hostile).count("<") == 0
+    assert made.from_string("<a title='{{ text }}'>").render(text=hostile).count("'") == 2
+
+
+def test_no_template_leaves_a_text_unescaped() -> None:
+    templates = list((ROOT / "web" / "templates").rglob("*.html"))
+    assert len(templates) > 50
+    assert [str(file) for file in templates if UNESCAPED.search(file.read_text())] == []
