@@ -308,11 +308,12 @@ async def test_the_command_names_all_judges_with_their_options_and_budgets(gatew
     for job in found.experiment.jobs:
         job.spec.budget_usd, job.spec.priority = 0.5, job_pb2.PRIORITY_HIGH
         job.spec.judges.add(endpoint="ollama", model="phi4")
-        job.spec.judges.add(endpoint="openai", model="gpt-5", repeats=3, budget_usd=2.25)
+        second = job.spec.judges.add(endpoint="openai", model="gpt-5", repeats=3, budget_usd=2.25)
+        second.sampling.max_tokens = 400
     command = words(await page(gateway, ADDRESS)).partition("touchstone bench collect ")[2]
     assert (
         "--temperature 0.7 --budget-usd 1.5 --priority high --judge-model phi4 --judge-endpoint ollama "
-        "--judge-model gpt-5 --judge-endpoint openai --judge-repeats 3 --judge-budget-usd 2.25"
+        "--judge-model gpt-5 --judge-endpoint openai --judge-repeats 3 --judge-max-tokens 400 --judge-budget-usd 2.25"
     ) in command
     found.experiment.jobs[0].spec.judges[0].sampling.temperature = 0.5
     assert "Its judges have parameters of their own" in await page(gateway, ADDRESS)
@@ -413,16 +414,17 @@ async def test_the_form_takes_three_judges_and_a_rubric(gateway: Running) -> Non
     judges = {
         "judge": ["ollama|mistral:7b", "", "ollama|phi4-mini", "ollama|llama3.2:3b"],
         "judge_repeats": ["3", "9", "", "2"],
+        "judge_tokens": ["400", "", "300", ""],
         "judge_budget": ["1.5", "", "", "0"],
     }
     rubric = "version: brief-v1\ncriteria: [{name: short}]"
     answer = await sent(gateway, act="check", rubric=rubric, **judges)
     assert answer.status_code == 200, words(answer.text)
     call = started(gateway)[-1]
-    assert [(one.model, one.repeats, one.budget_usd) for one in call.judges] == [
-        ("mistral:7b", 3, 1.5),
-        ("phi4-mini", 0, 0),
-        ("llama3.2:3b", 2, 0),
+    assert [(one.model, one.repeats, one.sampling.max_tokens, one.budget_usd) for one in call.judges] == [
+        ("mistral:7b", 3, 400, 1.5),
+        ("phi4-mini", 0, 300, 0),
+        ("llama3.2:3b", 2, 0, 0),
     ]
     assert json.loads(call.definition)["rubric"] == {"version": "brief-v1", "criteria": [{"name": "short"}]}
     assert words(answer.text, "<aside", "</aside>").count("after the last answer") == 3
@@ -430,6 +432,10 @@ async def test_the_form_takes_three_judges_and_a_rubric(gateway: Running) -> Non
     wrong = await sent(gateway, act="check", rubric="version: [", **judges)
     assert wrong.status_code == 422
     for field, said in (("judge-0", "repeats must be"), ("judge-1", "repeats must be"), ("judge-2", "US dollars")):
+        assert re.search(rf'id="{field}-problem"[^>]*>[^<]*{said}', wrong.text), field
+    judges |= {"judge_repeats": [], "judge_tokens": ["", "", "x"], "judge_budget": ["1.5"]}
+    wrong = await sent(gateway, act="check", **judges)
+    for field, said in (("judge-0", "A budget needs the most tokens"), ("judge-1", "Most tokens per judgement must")):
         assert re.search(rf'id="{field}-problem"[^>]*>[^<]*{said}', wrong.text), field
     broken = await sent(gateway, act="check", rubric="version: [")
     assert re.search(r'id="rubric-problem"[^>]*>[^<]+', broken.text)

@@ -250,12 +250,15 @@ def check_judges(judges: Iterable[job_pb2.Judge], fleet: Fleet, now: float) -> N
 
 
 def _check_judge(judge: job_pb2.Judge, path: str, fleet: Fleet, now: float) -> None:
-    asked = job_pb2.JobSpec(endpoint=judge.endpoint, model=judge.model, sampling=judge.sampling)
+    asked = job_pb2.JobSpec(
+        endpoint=judge.endpoint, model=judge.model, sampling=judge.sampling, budget_usd=judge.budget_usd
+    )
     try:
         _check_model(asked)
         _check_declared(asked)
         _write_further_fields(asked)
         _check_endpoint(asked, fleet, now)
+        budget.check_form(asked, None)
     except InvalidRequestError as error:
         raise InvalidRequestError(error.message, f"{path}.{error.field.removeprefix('spec.')}") from error
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from services.words import rubrics
 from services.words.job_options import MOST_BUDGET_USD
+from services.words.sampling import PARAMETERS
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import between, of_files, read_file
@@ -58,14 +59,18 @@ def add_judges(parser: argparse.ArgumentParser, words: str) -> None:
     add("endpoint", "--judge-endpoint", "--judge-provider", metavar="ENDPOINT", help=words)
     words = "how often the judge judges each answer (default: 1)"
     add("repeats", "--judge-repeats", type=between(1, rubrics.MOST_REPEATS), metavar="N", help=words)
-    words = "what the judge may spend on each model's answers, in US dollars (default: any amount)"
+    words = "the most tokens of a judgement (default: the provider's)"
+    add("max_tokens", "--judge-max-tokens", type=between(1, PARAMETERS["max_tokens"].high), metavar="N", help=words)
+    words = "US dollars for each model's answers, with --judge-max-tokens (default: any amount)"
     add("budget_usd", "--judge-budget-usd", type=between(0, MOST_BUDGET_USD, whole=False), metavar="N", help=words)
 
 
 def check_judges(options: argparse.Namespace) -> None:
     """Ends the command for arguments that do not go together."""
     if any(_MODEL not in one for one in options.judges):
-        options.parser.error("--judge-endpoint, --judge-repeats and --judge-budget-usd need --judge-model")
+        options.parser.error("the other options of a judge need --judge-model")
+    if any(one.get("budget_usd") and not one.get("max_tokens") for one in options.judges):
+        options.parser.error("--judge-budget-usd needs --judge-max-tokens, which limits the cost of a judgement")
     if len(options.judges) > rubrics.MOST_JUDGES:
         options.parser.error(f"--judge-model may be given up to {rubrics.MOST_JUDGES} times")
 
@@ -76,6 +81,8 @@ def several_judges(client: Client, options: argparse.Namespace) -> list[job_pb2.
     for one in options.judges:
         (target,) = client.targets([one[_MODEL]], one.get("endpoint", ""))
         known = {name: one[name] for name in ("repeats", "budget_usd") if one.get(name)}
+        if most := one.get("max_tokens"):
+            known["sampling"] = job_pb2.Sampling(max_tokens=most)
         found.append(judge_spec(endpoint=target.endpoint, model=target.model, **known))
     return found
 

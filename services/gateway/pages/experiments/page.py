@@ -181,8 +181,13 @@ def _prompt(held: Mapping[str, Any], most: int, view: View, at: str) -> Prompt:
 
 
 def _judges_differ(experiment: results_service_pb2.Experiment) -> bool:
-    """Whether a judge has parameters, which arguments cannot give."""
-    return any(judge.sampling.ByteSize() for job in experiment.jobs[:1] for judge in job.spec.judges)
+    """Whether a judge has parameters that arguments cannot give."""
+    judges = (judge for job in experiment.jobs[:1] for judge in job.spec.judges)
+    return any(judge.sampling != job_pb2.Sampling(max_tokens=_max_tokens(judge)) for judge in judges)
+
+
+def _max_tokens(judge: job_pb2.Judge) -> int | None:
+    return judge.sampling.max_tokens if judge.sampling.HasField("max_tokens") else None
 
 
 def _limits(jobs: Sequence[job_pb2.Job]) -> list[str]:
@@ -242,6 +247,8 @@ def _command(
         words += ["--judge-model", one.model, "--judge-endpoint", one.endpoint]
         if one.repeats:
             words += ["--judge-repeats", str(one.repeats)]
+        if most := _max_tokens(one):
+            words += ["--judge-max-tokens", str(most)]
         if one.budget_usd:
             words += ["--judge-budget-usd", f"{one.budget_usd:.10g}"]
     return shlex.join(words)

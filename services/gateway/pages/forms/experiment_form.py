@@ -34,16 +34,18 @@ FILES = ("definition_file", "lines_file", "prompt_file", "rubric_file")
 """Fields whose files become texts of the form."""
 _NUMBERS = ("repeats", "n_tips", "max_model_b", "max_judge_b", "budget_usd", *(one.rest for one in PARAMETERS.values()))
 _PLACES = ("name", "models", "prompts", "scenarios", "diversity", "rubric", *_NUMBERS)
+_MAX_TOKENS = PARAMETERS["max_tokens"]
 _SAID = 20
 """Problems of one field that are said."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeFields:
-    """A judge as sent: an endpoint and a model with a bar between them, repeats, and US dollars."""
+    """A judge as sent: an endpoint and a model with a bar between them, repeats, tokens, and US dollars."""
 
     model: str = ""
     repeats: str = ""
+    tokens: str = ""
     budget: str = ""
 
 
@@ -93,7 +95,7 @@ class ExperimentForm:
 
         parts = (
             [str(text).strip()[:400] for text in sent.getlist(name)]
-            for name in ("judge", "judge_repeats", "judge_budget")
+            for name in ("judge", "judge_repeats", "judge_tokens", "judge_budget")
         )
         judges = [JudgeFields(*fields) for fields in zip_longest(*parts, fillvalue="")]
         ids = [str(text).strip()[:200] for text in sent.getlist("prompt_id")]
@@ -142,18 +144,25 @@ class ExperimentForm:
             return None
 
     def asked_judges(self) -> list[job_pb2.Judge]:
-        """Raises DefinitionError for what is not a number."""
+        """Raises DefinitionError for what is not a number, and for a budget without a bound of a judgement."""
         found: list[job_pb2.Judge] = []
         wrong: list[tuple[str, str]] = []
         for place, judge in enumerate(self.judges):
             endpoint, _, model = judge.model.partition("|")
-            repeats, budget = _number(judge.repeats or "0"), _number(judge.budget or "0")
+            repeats, tokens, budget = (_number(text or "0") for text in (judge.repeats, judge.tokens, judge.budget))
             if not isinstance(repeats, int) or not 0 <= repeats <= rubrics.MOST_REPEATS:
                 wrong.append((f"judges[{place}]", refusals.between("repeats", 1, rubrics.MOST_REPEATS)))
             elif isinstance(budget, str) or budget < 0:
                 wrong.append((f"judges[{place}]", "The budget must be a number of US dollars from 0."))
+            elif not isinstance(tokens, int) or not 0 <= tokens <= _MAX_TOKENS.high:
+                words = refusals.between("Most tokens per judgement", 1, _MAX_TOKENS.high)
+                wrong.append((f"judges[{place}]", words))
+            elif budget and not tokens:
+                wrong.append((f"judges[{place}]", "A budget needs the most tokens per judgement."))
             else:
-                found.append(job_pb2.Judge(endpoint=endpoint, model=model, repeats=repeats, budget_usd=budget))
+                asked = job_pb2.Sampling(max_tokens=tokens) if tokens else None
+                known = {"repeats": repeats, "budget_usd": budget, "sampling": asked}
+                found.append(job_pb2.Judge(endpoint=endpoint, model=model, **known))
         if wrong:
             raise DefinitionError(wrong)
         return found

@@ -537,6 +537,14 @@ async def test_the_rubric_of_judges_is_the_experiments(world: World) -> None:
     assert refused.value.field == "judges[0].endpoint"
 
 
+async def test_a_judge_whose_budget_cannot_be_kept_is_refused_before_anything_is_made(world: World) -> None:
+    judge = job_pb2.Judge(endpoint="ollama", model="latecomer", budget_usd=1)
+    with pytest.raises(InvalidRequestError, match="A budget needs max_tokens") as refused:
+        await _run(world, judge)
+    assert refused.value.field == "judges[0].sampling.max_tokens"
+    assert not world.registry.jobs
+
+
 async def test_a_call_with_further_judges_adds_them_to_jobs_that_have_ended(world: World) -> None:
     await world.start()
     first, second = _ids(await _run(world, JUDGE))

@@ -197,6 +197,7 @@ async def test_a_job_that_has_not_completed_has_no_judge_yet_and_cannot_be_judge
         ([_judge(endpoint="gone")], r"gone"),
         ([_judge(model="")], r"Name a model"),
         ([_judge(repeats=11)], r"spec\.judges\[0\]\.repeats must be between 1 and 10"),
+        ([_judge(budget_usd=1)], r"budget needs max_tokens"),
         ([_judge()] * 4, r"spec\.judges"),
         ([_judge(), _judge(repeats=3, budget_usd=1)], r"given twice as the same judge, as number 1 and 2\. Leave one"),
     ],

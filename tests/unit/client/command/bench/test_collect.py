@@ -226,19 +226,25 @@ def test_a_judge_has_the_rubric_of_the_experiment(told: Fakes, capsys: Captured)
         main([*DOCUMENT, "--judge-endpoint", "right"])
 
 
+ASKED = job_pb2.Sampling(max_tokens=400)
+
+
 def test_several_judges_have_options_of_their_own(told: Fakes, capsys: Captured) -> None:
     first = ["--judge-provider", "right", "--judge-model", "two"]
-    second = ["--judge-model", "one", "--judge-endpoint", "left", "--judge-repeats", "3", "--judge-budget-usd", "2.5"]
+    second = ["--judge-model", "one", "--judge-endpoint", "left", "--judge-repeats", "3"]
+    second += ["--judge-max-tokens", "400", "--judge-budget-usd", "2.5"]
     assert main([*DOCUMENT, *first, *second, "--detach"]) == 0
     (request,) = told.requests("RunExperiment")
     assert list(request.judges) == [
         job_pb2.Judge(endpoint="right", model="two"),
-        job_pb2.Judge(endpoint="left", model="one", repeats=3, budget_usd=2.5),
+        job_pb2.Judge(endpoint="left", model="one", repeats=3, budget_usd=2.5, sampling=ASKED),
     ]
     capsys.readouterr()
     for wrong, said in (
         (["--judge-repeats", "2"], "need --judge-model"),
         (["--judge-model", "one", "--judge-repeats", "11"], "must be between 1 and 10"),
+        (["--judge-model", "one", "--judge-max-tokens", "0"], "must be between 1 and"),
+        (["--judge-model", "one", "--judge-budget-usd", "2"], "needs --judge-max-tokens"),
         (["--judge-model", "one"] * 4, "--judge-model may be given up to 3 times"),
     ):
         with pytest.raises(SystemExit):
