@@ -6,7 +6,16 @@ import helm_python as helm
 import pytest
 
 from tests.chart.checks import faults
-from tests.chart.rendered import CHART, NAMESPACE, values_files
+from tests.chart.rendered import (
+    CHART,
+    NAMESPACE,
+    WORKLOADS,
+    component,
+    environ,
+    of_kind,
+    render,
+    values_files,
+)
 
 FILES = values_files()
 
@@ -21,3 +30,37 @@ def test_a_values_file_has_no_faults(file: str) -> None:
     assert report["errors"] == []
     assert [one for one in report["messages"] if one["severity"] > 1] == []
     assert list(faults(FILES[file])) == []
+
+
+def test_clients_of_grpc_may_be_let_in() -> None:
+    neighbours = [{"podSelector": {"matchLabels": {"app": "neighbour"}}}]
+    assert list(faults({"grpcFrom": neighbours})) == [
+        "a neighbour may reach StatefulSet trial-results at TCP 8052",
+        "a neighbour may reach StatefulSet trial-scheduler at TCP 8051",
+    ]
+
+
+@pytest.mark.parametrize("service", ["gateway", "results"])
+def test_a_service_may_be_let_out(service: str) -> None:
+    rule = {"to": [{"ipBlock": {"cidr": "10.9.0.0/16"}}], "ports": [{"protocol": "TCP", "port": 5432}]}
+    (found,) = faults({service: {"egress": [rule]}})
+    assert found.endswith(f"trial-{service} may reach the intranet at TCP 5432")
+
+
+def test_settings_reach_every_service() -> None:
+    name = "TOUCHSTONE_WRONG_TOKENS"
+    objects = render({"settings": {name: "50"}, "scheduler": {"settings": {"TOUCHSTONE_RUNNING_JOBS": "7"}}})
+    given = {component(one): environ(one) for one in of_kind(objects, *WORKLOADS)}
+    assert {one for one, variables in given.items() if variables.get(name) == "50"} == given.keys() - {"nats"}
+    assert given["scheduler"]["TOUCHSTONE_RUNNING_JOBS"] == "7"
+
+
+def test_the_least_is_not_above_the_most() -> None:
+    values = {**FILES["keda"], "gateway": {"replicas": 9}, "evaluatorDefaults": {"replicas": {"least": 7}}}
+    for one in of_kind(render(values), "HorizontalPodAutoscaler"):
+        assert (one["spec"]["minReplicas"], one["spec"]["maxReplicas"]) == (9, 9)
+    counts = [
+        (one["spec"]["minReplicaCount"], one["spec"]["maxReplicaCount"])
+        for one in of_kind(render(values), "ScaledObject")
+    ]
+    assert counts == [(1, 8), (7, 7)]

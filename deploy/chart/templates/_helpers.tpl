@@ -129,7 +129,7 @@ securityContext:
 - name: TOUCHSTONE_TRACES_URL
   value: {{ . | quote }}
 {{- end }}
-{{- range $name, $value := merge (dict) .own.settings $values.settings }}
+{{- range $name, $value := merge (dict) $values.settings .own.settings }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
