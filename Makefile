@@ -63,7 +63,7 @@ parity: setup-dev parity-env ## Compare log-likelihood scores with lm_eval on th
 test-mlflow: setup-dev mlflow-env ## Send experiments to a real MLflow server (installs MLflow)
 	@$(BIN)/python -m pytest -m mlflow
 
-test-s3: setup-dev s3-env ## Keep an archive in a local S3 server (installs moto)
+test-s3: setup-dev s3-env ## Keep an archive and backups in a local S3 server (installs moto)
 	@$(BIN)/python -m pytest -m s3
 
 chaos: setup-dev ## Kill processes at random under load and check that nothing is lost or duplicated

@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     _state_dir(leaf(commands, "backup", words, _backup))
     words = "restore a backup, archived jobs, or both into a stopped installation (for operators)"
     parser = leaf(commands, "restore", words, _restore)
-    parser.add_argument("backup", nargs="?", type=Path, help="the backup's folder, as `touchstone backup` printed it")
+    parser.add_argument("backup", nargs="?", help="the backup's place, as `touchstone backup` printed it")
     _archive(parser)
     words = "only this job of the archive; repeat it for more"
     parser.add_argument("--job", action="append", default=[], metavar="ID", help=words)

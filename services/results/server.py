@@ -95,8 +95,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop` is set. Raises UnavailableError when NATS, the port or the disk is not usable."""
     # Take the file's lock first: a second results service must not touch the consumers of the first.
     room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
-    folders = (settings.backups, settings.job_files, settings.scratch)
-    database = Database(await asyncio.to_thread(open_file, settings.database, *folders))
+    database = Database(await asyncio.to_thread(open_file, settings.database, *settings.written))
     try:
         connection = await bus.open_bus(settings.bus, "results")
         try:
@@ -142,7 +141,7 @@ async def _serve(
     events = Feed(database, trail, aside, feeds.store_events)
     calls = OrderedStream(connection, bus.USAGE, "results-usage")
     usage = Feed(database, calls, aside, call_store.store, of_jobs=False)
-    backups = Backups(connection, database, settings.backups.absolute())
+    backups = Backups(connection, database, settings.backups, settings.s3_url, settings.backup_scratch)
     said = kept_stream.KeptStream(connection, database)
     questions = Questions(database)
     store = bus.Datasets(connection, settings.datasets_max_bytes)

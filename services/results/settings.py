@@ -20,7 +20,7 @@ ANSWERS_MAX_BYTES = 20 * 10**9
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`listen` is the host:port that gRPC binds; `database` the DuckDB file, created with its folder if absent;
-    `backups` the folder of backups.
+    `backups` the folder or bucket of backups.
 
     `reads` is "open", or "own" if users may read only their own jobs. Texts of finished jobs' answers take at most
     `answers_max_bytes`, and datasets `datasets_max_bytes`; 0 means no limit. `archive` is the folder or bucket of
@@ -29,7 +29,7 @@ class Settings:
 
     listen: str
     database: Path
-    backups: Path
+    backups: str
     bus: bus.Settings
     rpc: rpc.Settings
     reads: str = visibility.OPEN
@@ -47,6 +47,17 @@ class Settings:
         return self.database.parent / "archiving"
 
     @property
+    def backup_scratch(self) -> Path:
+        """A folder for a copy of the database on its way to a bucket."""
+        return self.database.parent / "backing-up"
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """Folders into which DuckDB may write, apart from its own."""
+        backups = self.backup_scratch if store.is_bucket(self.backups) else Path(self.backups)
+        return backups, self.job_files, self.scratch
+
+    @property
     def job_files(self) -> Path:
         """The folder of files of finished jobs."""
         return self.database.parent / "jobs"
@@ -58,7 +69,7 @@ class Settings:
         return cls(
             listen=environment.listen("TOUCHSTONE_RESULTS_LISTEN", "127.0.0.1:8052"),
             database=state / "results" / "touchstone.duckdb",
-            backups=environment.writable("TOUCHSTONE_BACKUP_DIR", str(state / "backups")),
+            backups=_place("TOUCHSTONE_BACKUP_DIR", str(state / "backups")),
             bus=bus.Settings.from_env(),
             rpc=rpc.Settings.from_env(),
             reads=environment.choice("TOUCHSTONE_READS", visibility.OPEN, (visibility.OPEN, visibility.OWN)),
@@ -67,7 +78,7 @@ class Settings:
             uploads=_uploads(),
             mlflow=MlflowSettings.from_env(),
             metrics=serving.Settings.from_env(),
-            archive=_archive(),
+            archive=_place("TOUCHSTONE_ARCHIVE", ""),
             s3_url=store.s3_url(),
         )
 
@@ -79,12 +90,12 @@ def answers_bytes(disk_bytes: int) -> int:
     return min(most, disk_bytes // 4) if most == ANSWERS_MAX_BYTES else most
 
 
-def _archive() -> str:
-    name = "TOUCHSTONE_ARCHIVE"
-    given = environment.text(name)
-    if not given:
-        return ""
-    return store.check_bucket(name, given) if store.is_bucket(given) else str(environment.writable(name, given))
+def _place(name: str, default: str) -> str:
+    """A folder that is writable or can be created, or a bucket."""
+    given = environment.text(name, default)
+    if not given or store.is_bucket(given):
+        return store.check_bucket(name, given) if given else ""
+    return str(environment.writable(name, default))
 
 
 def _bytes(name: str, default: int) -> int:

@@ -26,6 +26,7 @@ from deploy.local.state import StateDir
 from services import bus, rpc
 from services.errors import InvalidRequestError, UnavailableError
 from services.results.backups import making, manifest
+from services.results.stores.folder import Folder
 from services.rpc import DAMAGED_FILES
 from tests.integration.test_results_recovery import check_all_within, said_all
 from tests.integration.test_results_service import STREAM_BYTES, Service, publish
@@ -64,7 +65,7 @@ class Installation:
         self.nats.kill()
 
     async def restore(self, backup: Path) -> None:
-        await asyncio.to_thread(restore, backup, self.state, self.said.append)
+        await asyncio.to_thread(restore, str(backup), self.state, self.said.append)
 
     def start(self) -> None:
         self.nats.restart()
@@ -315,7 +316,7 @@ def audit(event, arguments):
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(audit)
-restore.restore(Path(sys.argv[1]), Path(sys.argv[2]), print)
+restore.restore(sys.argv[1], Path(sys.argv[2]), print)
 """
 
 
@@ -399,7 +400,7 @@ async def test_a_backup_cut_short_at_any_moment_is_none_and_goes_with_the_next(m
         made.service.end()
         for folder in (made.state / "backups").glob("*"):
             if (folder / manifest.FILE).exists():
-                assert list(manifest.faults(folder, manifest.read(folder))) == []
+                assert list(manifest.faults(Folder(folder), manifest.read(Folder(folder)))) == []
             else:
                 cut += 1
                 with pytest.raises(InvalidRequestError, match="is not a backup"):
@@ -409,5 +410,5 @@ async def test_a_backup_cut_short_at_any_moment_is_none_and_goes_with_the_next(m
     assert cut
     last = await made.backup(connection)
     assert all((folder / manifest.FILE).exists() for folder in (made.state / "backups").glob("*"))
-    assert list(manifest.faults(last, manifest.read(last))) == []
+    assert list(manifest.faults(Folder(last), manifest.read(Folder(last)))) == []
     await connection.close()

@@ -225,7 +225,7 @@ def results() -> Callable[[asyncio.Event], Coroutine[Any, Any, None]]:
     settings = ResultsSettings(
         listen=RESULTS,
         database=Path("/nowhere/touchstone.duckdb"),
-        backups=Path("/nowhere/backups"),
+        backups="/nowhere/backups",
         bus=_BUS,
         rpc=rpc.Settings("token", TOKEN),
         answers_max_bytes=0,

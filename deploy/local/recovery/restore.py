@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import nats.errors
@@ -26,7 +27,7 @@ from services.errors import TouchstoneError
 from services.results.backups import manifest
 from services.results.backups.rebuilding import add_archived, complete, keep
 from services.results.intake.writes import Mark
-from services.results.stores.store import Store
+from services.results.stores.store import Store, fetch, open_store, s3_url
 from services.words.refusals import counted
 
 Say = Callable[[str], None]
@@ -38,29 +39,30 @@ _SLACK = timedelta(milliseconds=1)
 """A message's time has fewer digits than a stream's."""
 
 
-def restore(backup: Path, state_dir: Path, say: Say, archive: Store | None = None) -> None:
+def restore(place: str, state_dir: Path, say: Say, archive: Store | None = None) -> None:
     """Restores the streams unless the present ones can be read, and the database unless only the streams are damaged.
     Then adds what an archive has beyond it.
 
-    Raises LaunchError when Touchstone runs or the backup is damaged, InvalidRequestError for a file that is not a
+    Raises LaunchError when Touchstone runs or the backup is damaged, InvalidRequestError for a place that is not a
     backup, and UnavailableError and OSError when it must be run again, which `require_whole` then says.
     """
+    backup = open_store(place, s3_url())
     holds = manifest.read(backup)
     if wrong := list(manifest.faults(backup, holds)):
-        raise LaunchError(f"The backup {backup} is damaged: {'; '.join(wrong)}. Choose another backup.")
+        raise LaunchError(f"The backup {backup.place} is damaged: {'; '.join(wrong)}. Choose another backup.")
     state = StateDir(state_dir.absolute())
     try:
         state.reap()
-        asyncio.run(_restore(backup.absolute(), holds, state, say, archive))
+        asyncio.run(_restore(backup, holds, state, say, archive))
     finally:
         state.close()
 
 
-async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say: Say, archive: Store | None) -> None:
+async def _restore(backup: Store, holds: manifest.Manifest, state: StateDir, say: Say, archive: Store | None) -> None:
     source = exchange.streams_of(state.path, "restore")
     again = (state.path / exchange.NOTE).exists()
     of_archive = f" --archive {archive.place}" if archive is not None else ""
-    fresh = exchange.begin(state, f"touchstone restore {backup}{of_archive} --state-dir {state.path}")
+    fresh = exchange.begin(state, f"touchstone restore {backup.place}{of_archive} --state-dir {state.path}")
     say(f"Restoring the backup of {holds.made_at}.")
     whole, cut, damaged = source == state.path / "nats", False, set[str]()
     given_up: Mark | None = None
@@ -95,7 +97,14 @@ async def _restore(backup: Path, holds: manifest.Manifest, state: StateDir, say:
     if (whole and not again) or not await asyncio.to_thread(keep, state.path / exchange.DATABASE, database):
         present = state.path / exchange.DATABASE
         await asyncio.to_thread(
-            complete, backup / manifest.DATABASE, database, present, present.parent / "jobs", given_up, say, archive
+            complete,
+            partial(fetch, backup, manifest.DATABASE),
+            database,
+            present,
+            present.parent / "jobs",
+            given_up,
+            say,
+            archive,
         )
     else:
         say("The database can be read and is kept: it has what came after the backup.")
@@ -128,7 +137,7 @@ def _most_bytes(holds: manifest.Manifest) -> int:
 
 
 async def _restore_streams(
-    backup: Path,
+    backup: Store,
     holds: manifest.Manifest,
     fresh: Path,
     surviving: bus.Bus | None,
@@ -141,7 +150,8 @@ async def _restore_streams(
     async with offline_nats(fresh / "nats") as target:
         for part in holds.streams:
             stream, state = part.stream["config"]["name"], part.stream["state"]
-            await bus.restore_stream(target, dict(part.stream), backup / part.file)
+            with backup.open(part.file) as file:
+                await bus.restore_stream(target, dict(part.stream), file)
             if surviving is None:
                 continue
             since = datetime.fromisoformat(state["last_ts"]) + _SLACK if cut else None

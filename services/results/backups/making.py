@@ -7,13 +7,15 @@ RESULTS and AUDIT: then its outbox has every event that AUDIT lacks, and RESULTS
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
 import re
 import shutil
 import uuid
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from services import bus
 from services.errors import ConflictError, TouchstoneError, UnavailableError
 from services.results.backups import manifest
 from services.results.storage.database import Database
+from services.results.stores.store import Counted, Store, open_store, path_of, put
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +41,12 @@ _SILENT_S = 60.0
 
 
 class Backups:
-    """Backups in a folder of the state directory, one at a time. `holding` is held meanwhile: messages that are stored
-    nowhere else must not be purged."""
+    """Backups in a place, a folder or a bucket, one at a time. A bucket gets the database from `scratch`, a folder into
+    which it may be copied. `holding` is held meanwhile: messages that are stored nowhere else must not be purged."""
 
-    def __init__(self, connection: bus.Bus, database: Database, folder: Path) -> None:
-        self._bus, self._database, self._folder = connection, database, folder
+    def __init__(self, connection: bus.Bus, database: Database, place: str, s3_url: str, scratch: Path) -> None:
+        self._bus, self._database = connection, database
+        self._place, self._url, self._scratch = place, s3_url, scratch.absolute()
         self.holding = asyncio.Lock()
         self._making = False
 
@@ -77,17 +81,18 @@ class Backups:
 
     async def _answer(self, msg: Msg) -> None:
         try:
-            folder = await self.make()
-            answer = {"folder": str(folder)}
+            answer = {"folder": await self.make()}
         except TouchstoneError as error:
             answer = {"error": error.message}
         except OSError as error:
-            answer = {"error": f"The backup cannot be written: {error.strerror}. Make room in {self._folder}."}
+            why = error.strerror or str(error).splitlines()[0]
+            answer = {"error": f"The backup cannot be written: {why}. Make sure that {self._place} has room."}
         with suppress(nats.errors.Error, OSError):
             await msg.respond(json.dumps(answer).encode())
 
-    async def make(self) -> Path:
-        """The folder of a new backup. Raises ConflictError while another is made, UnavailableError and OSError."""
+    async def make(self) -> str:
+        """Makes a backup and returns its place. Raises ConflictError while another is made, UnavailableError and
+        OSError."""
         # `holding` does not say this: the purge takes it for a moment too.
         if self._making:
             raise ConflictError("Another backup is being made. Wait for it.")
@@ -98,41 +103,75 @@ class Backups:
         finally:
             self._making = False
 
-    async def _make(self) -> Path:
-        await asyncio.to_thread(self._drop_unfinished)
+    async def _make(self) -> str:
+        all_of_them = await asyncio.to_thread(open_store, self._place, self._url)
+        await asyncio.to_thread(_drop_unfinished, all_of_them)
         now = datetime.now(UTC)
-        folder = self._folder / now.strftime(_NAME)
-        folder.mkdir(mode=0o700, parents=True)
+        name = now.strftime(_NAME)
+        store = await asyncio.to_thread(open_store, path_of(all_of_them, name), self._url)
         try:
-            await self._fill(folder, now)
+            await self._fill(store, now)
         except BaseException:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+            with suppress(OSError):
+                await asyncio.shield(asyncio.to_thread(all_of_them.remove_folder, name))
             raise
-        log.info("made the backup %s", folder)
-        return folder
+        log.info("made the backup %s", store.place)
+        return store.place
 
-    async def _fill(self, folder: Path, now: datetime) -> None:
-        await self._database.copy(folder / manifest.DATABASE)
-        parts = [await _part(folder, manifest.DATABASE)]
+    async def _fill(self, store: Store, now: datetime) -> None:
+        parts = [await self._copy_database(store)]
         for stream in bus.BACKED_UP:
             file = f"{stream}.stream"
-            head = await bus.save_stream(self._bus, stream, folder / file)
-            parts.append(await _part(folder, file, head))
+            async with _created(store, file) as counted:
+                head = await bus.save_stream(self._bus, stream, counted.write)
+            parts.append(manifest.Part(file, counted.bytes, counted.sha256, head))
         made = manifest.Manifest(now.isoformat(timespec="seconds"), services.__version__, parts)
-        await asyncio.to_thread(manifest.write, folder, made)
+        await asyncio.to_thread(manifest.write, store, made)
 
-    def _drop_unfinished(self) -> None:
-        """Folders that a crash left without a manifest."""
-        for folder in self._folder.glob("*"):
-            if _MADE_HERE.fullmatch(folder.name) and not (folder / manifest.FILE).exists():
-                log.warning("removed %s, an incomplete backup", folder)
-                shutil.rmtree(folder, ignore_errors=True)
+    async def _copy_database(self, store: Store) -> manifest.Part:
+        """DuckDB writes to this machine alone, so the file gets into a bucket by way of `scratch`."""
+        local = store.path(manifest.DATABASE)
+        copy = local or self._scratch / manifest.DATABASE
+        await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+        await asyncio.to_thread(copy.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
+        try:
+            await self._database.copy(copy)
+            if local is None:
+                counted = await asyncio.to_thread(put, store, manifest.DATABASE, copy)
+                return manifest.Part(manifest.DATABASE, counted.bytes, counted.sha256)
+            return await asyncio.to_thread(_part, local)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
 
-async def _part(folder: Path, file: str, stream: bus.Head | None = None) -> manifest.Part:
-    # Keys of webhooks are inside.
-    os.chmod(folder / file, 0o600)
-    return await asyncio.to_thread(manifest.part, folder, file, stream)
+def _part(path: Path) -> manifest.Part:
+    """A file that something else wrote, synced to disk by this call."""
+    os.chmod(path, 0o600)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return manifest.Part(path.name, path.stat().st_size, digest)
+
+
+def _drop_unfinished(backups: Store) -> None:
+    """Backups that a crash left without a manifest."""
+    for name in backups.folders(""):
+        if _MADE_HERE.fullmatch(name) and manifest.FILE not in backups.names(name):
+            log.warning("removed %s, an incomplete backup", path_of(backups, name))
+            backups.remove_folder(name)
+
+
+@asynccontextmanager
+async def _created(store: Store, name: str) -> AsyncIterator[Counted]:
+    """As `Store.create`, which blocks."""
+    context = store.create(name)
+    counted = Counted(await asyncio.to_thread(context.__enter__))
+    try:
+        yield counted
+    except BaseException as error:
+        await asyncio.to_thread(context.__exit__, type(error), error, error.__traceback__)
+        raise
+    await asyncio.to_thread(context.__exit__, None, None, None)
 
 
 async def _who(client: Client) -> bytes:

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from services.errors import InvalidRequestError
-from services.results.stores.folder import sync_folder
+from services.results.stores.store import Store, pieces, read_bytes, write_bytes
 
 FILE = "manifest.json"
 DATABASE = "touchstone.duckdb"
 _FORMAT = 1
-_PIECE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +40,16 @@ class Manifest:
         return [part for part in self.parts if part.stream]
 
 
-def part(folder: Path, file: str, stream: Mapping[str, Any] | None = None) -> Part:
-    """A file that is there, synced to disk by this call."""
-    digest, size = hashlib.sha256(), 0
-    with (folder / file).open("rb") as opened:
-        os.fsync(opened.fileno())
-        while piece := opened.read(_PIECE_BYTES):
-            digest.update(piece)
-            size += len(piece)
-    return Part(file, size, digest.hexdigest(), stream or {})
+def write(store: Store, manifest: Manifest) -> None:
+    """Makes the store's place a backup."""
+    write_bytes(store, FILE, json.dumps({"format": _FORMAT, **asdict(manifest)}, indent=1).encode())
 
 
-def write(folder: Path, manifest: Manifest) -> None:
-    """Makes the folder a backup."""
-    fresh = folder / f"{FILE}.new"
-    with fresh.open("w") as opened:
-        json.dump({"format": _FORMAT, **asdict(manifest)}, opened, indent=1)
-        opened.flush()
-        os.fsync(opened.fileno())
-    fresh.replace(folder / FILE)
-    sync_folder(folder)
-    sync_folder(folder.parent)
-
-
-def read(folder: Path) -> Manifest:
-    """Raises InvalidRequestError for a folder that is not a backup, or one of a newer version."""
+def read(store: Store) -> Manifest:
+    """Raises InvalidRequestError for a place that is not a backup, or one of a newer version."""
+    folder = store.place
     try:
-        told = json.loads((folder / FILE).read_text())
+        told = json.loads(read_bytes(store, FILE))
         if told["format"] != _FORMAT:
             raise InvalidRequestError(
                 f"{folder} was made by Touchstone {told['touchstone']} in a format that this version does not know. "
@@ -78,20 +58,24 @@ def read(folder: Path) -> Manifest:
         parts = [Part(each["file"], each["bytes"], each["sha256"], each["stream"]) for each in told["parts"]]
         return Manifest(told["made_at"], told["touchstone"], parts)
     except FileNotFoundError as error:
-        raise InvalidRequestError(f"{folder} is not a backup: it has no {FILE}. Choose another folder.") from error
+        raise InvalidRequestError(f"{folder} is not a backup: it has no {FILE}. Choose another place.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidRequestError(
             f"The manifest of {folder} cannot be read ({error}). Choose another backup."
         ) from error
 
 
-def faults(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """What is wrong with a backup's files, in words."""
+def faults(store: Store, manifest: Manifest) -> Iterator[str]:
+    """What is wrong with a backup's files, in words. Reads all of them."""
     for wanted in manifest.parts:
+        digest, size = hashlib.sha256(), 0
         try:
-            found = part(folder, wanted.file, wanted.stream)
+            with store.open(wanted.file) as file:
+                for piece in pieces(file):
+                    digest.update(piece)
+                    size += len(piece)
         except OSError as error:
-            yield f"{wanted.file} cannot be read: {error.strerror}"
+            yield f"{wanted.file} cannot be read: {error.strerror or error}"
             continue
-        if found != wanted:
+        if (size, digest.hexdigest()) != (wanted.bytes, wanted.sha256):
             yield f"{wanted.file} has changed since it was written"

@@ -73,7 +73,7 @@ def rebuild(damaged: Path, jobs: Path, fresh: Path, say: Say, archive: Store | N
 
 
 def complete(
-    backup: Path,
+    backup: Callable[[Path], object],
     fresh: Path,
     present: Path,
     jobs: Path,
@@ -81,15 +81,15 @@ def complete(
     say: Say,
     archive: Store | None = None,
 ) -> None:
-    """Copies a backup's database to `fresh`, with the answers and imports of the present one that can be read, the
-    files of finished jobs, and an archive: RESULTS no longer has most of these. `given_up` is the last position that it
-    no longer has; the next start does not look for it. Raises as `rebuild`, and OSError."""
-    shutil.copyfile(backup, fresh)
+    """Lets `backup` copy a backup's database to `fresh`. Adds the answers and imports of the present one that can be
+    read, the files of finished jobs, and an archive: RESULTS no longer has most of these. `given_up` is the last
+    position that it no longer has; the next start does not look for it. Raises as `rebuild`, and OSError."""
+    backup(fresh)
     try:
         target = open_file(fresh, jobs, _scratch(fresh))
     except UnavailableError as error:
         say(f"Answers from after the backup are not restored. {error.message}")
-        shutil.copyfile(backup, fresh)
+        backup(fresh)
         return
     try:
         source = _opened(present, fresh.parent, say)

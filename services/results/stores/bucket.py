@@ -58,6 +58,9 @@ class Bucket:
                     self._files.delete_file(path)
                 raise
 
+    def path(self, name: str) -> None:
+        return None
+
     def remove_folder(self, folder: str) -> None:
         with _as_os_errors(), suppress(FileNotFoundError):
             self._files.delete_dir(f"{self._prefix}/{folder}")

@@ -46,6 +46,9 @@ class Folder:
         for parent in (path.parent, *(made.parent for made in new)):
             sync_folder(parent)
 
+    def path(self, name: str) -> Path:
+        return self._path / name
+
     def remove_folder(self, folder: str) -> None:
         if (self._path / folder).exists():
             shutil.rmtree(self._path / folder)

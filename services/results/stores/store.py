@@ -36,6 +36,9 @@ class Store(Protocol):
         """A file to be written. It is there once the context ends, and not if that ends with an error. A file of this
         name is replaced."""
 
+    def path(self, name: str) -> Path | None:
+        """Where the file is, or would be, on this machine; None in a bucket."""
+
     def remove_folder(self, folder: str) -> None:
         """Removes a folder with everything in it, if it is there."""
 
@@ -87,10 +90,30 @@ def write_bytes(store: Store, name: str, content: bytes) -> None:
         file.write(content)
 
 
-def put(store: Store, name: str, source: Path) -> None:
+def put(store: Store, name: str, source: Path) -> Counted:
     """Copies a local file into the store."""
     with source.open("rb") as opened, store.create(name) as file:
-        shutil.copyfileobj(opened, file, PIECE_BYTES)
+        counted = Counted(file)
+        shutil.copyfileobj(opened, counted, PIECE_BYTES)
+    return counted
+
+
+class Counted:
+    """A file that is being written, whose size and SHA-256 are counted."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+        self.bytes = 0
+
+    @property
+    def sha256(self) -> str:
+        """In hexadecimal digits."""
+        return self._digest.hexdigest()
+
+    def write(self, piece: bytes) -> int:
+        self._digest.update(piece)
+        self.bytes += len(piece)
+        return self._file.write(piece)
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ async def test_an_older_backup_gets_what_came_after_it(tmp_path: Path) -> None:
     whole = seen(archived.connection, there)
     fresh, said = tmp_path / "fresh.duckdb", list[str]()
     nowhere = tmp_path / "nowhere"
-    rebuilding.complete(backup, fresh, nowhere, nowhere, None, said.append, archived.store)
+    rebuilding.complete(partial(shutil.copyfile, backup), fresh, nowhere, nowhere, None, said.append, archived.store)
     restored = open_file(fresh)
     assert seen(restored, there) == whole
     assert restored.execute("SELECT job_id FROM deleted_jobs").fetchall() == [("cancelled",)]

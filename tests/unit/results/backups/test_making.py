@@ -20,7 +20,7 @@ class FullDisk:
 
 
 async def test_a_backup_waits_for_a_purge_and_only_another_backup_refuses_it(tmp_path: Path) -> None:
-    backups = Backups(cast(Any, None), cast(Any, FullDisk()), tmp_path / "backups")
+    backups = Backups(cast(Any, None), cast(Any, FullDisk()), str(tmp_path / "backups"), "", tmp_path / "scratch")
     async with backups.holding:
         first = asyncio.create_task(backups.make())
         await asyncio.sleep(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -110,7 +111,9 @@ async def test_a_backup_is_completed_with_later_answers_that_are_still_there(tmp
         (tmp_path / "jobs").mkdir()
     else:
         path.unlink()
-    complete(backup, fresh, path, tmp_path / "jobs", Mark("RESULTS", "then", 9), lambda words: None)
+    complete(
+        partial(shutil.copyfile, backup), fresh, path, tmp_path / "jobs", Mark("RESULTS", "then", 9), lambda words: None
+    )
     assert items_of(fresh) == whole
     with duckdb.connect(str(fresh)) as connection:
         assert writes.read_mark(connection, "RESULTS").sequence == 9
@@ -123,7 +126,7 @@ async def test_a_backup_of_a_newer_version_is_copied_as_it_is(tmp_path: Path) ->
     shutil.copyfile(path, backup)
     with duckdb.connect(str(backup)) as connection:
         connection.execute("INSERT INTO migrations VALUES (9999, now())")
-    complete(backup, fresh, path, tmp_path / "jobs", None, said.append)
+    complete(partial(shutil.copyfile, backup), fresh, path, tmp_path / "jobs", None, said.append)
     assert fresh.read_bytes() == backup.read_bytes()
     assert "A newer Touchstone wrote" in said[0]
 

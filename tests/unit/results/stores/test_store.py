@@ -31,13 +31,18 @@ def test_a_path_is_a_folder(tmp_path: Path) -> None:
     assert store.place == str(tmp_path)
 
 
-def test_the_archive_is_off_a_folder_or_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_and_backups_are_in_a_folder_or_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_STATE_DIR", str(tmp_path))
     assert Settings.from_env().archive == ""
     monkeypatch.setenv("TOUCHSTONE_ARCHIVE", "s3://bucket/prefix/")
     monkeypatch.setenv("TOUCHSTONE_S3_URL", "http://127.0.0.1:9000")
     settings = Settings.from_env()
     assert (settings.archive, settings.s3_url) == ("s3://bucket/prefix", "http://127.0.0.1:9000")
+    assert settings.backups == str(tmp_path / "backups")
+    monkeypatch.setenv("TOUCHSTONE_BACKUP_DIR", "s3://bucket/backups")
+    settings = Settings.from_env()
+    assert settings.backups == "s3://bucket/backups"
+    assert settings.backup_scratch in settings.written
     monkeypatch.setenv("TOUCHSTONE_ARCHIVE", str(tmp_path / "archive"))
     assert Settings.from_env().archive == str(tmp_path / "archive")
     (tmp_path / "file").touch()
