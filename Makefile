@@ -132,7 +132,7 @@ screenshots: setup-dev ## Draw all pages in every state into var/screenshots, an
 IMAGES ?= touchstone
 BUILDER = $(shell for tool in docker buildah podman; do $$tool info >/dev/null 2>&1 && echo $$tool && break; done)
 images: ## Build container images with docker, buildah or podman: IMAGES="touchstone touchstone-gpu" for all
-	@builder=$(BUILDER); version=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' services/__init__.py); \
+	@builder="$(BUILDER)"; version=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' services/__init__.py); \
 	test -n "$$builder" || { echo "Needs docker with a running daemon, buildah or podman. On Debian: apt install buildah"; exit 1; }; \
 	for image in $(IMAGES); do \
 	  DOCKER_BUILDKIT=1 $$builder build --file deploy/images/Dockerfile --target $$image \

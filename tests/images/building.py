@@ -59,7 +59,7 @@ class Builder:
 
 def machine_settings(folder: Path) -> list[str]:
     """Arguments of a build with which pip and npm reach the registries as they do on this machine, by its own settings
-    and certificates. None of it stays in the image."""
+    and certificates. Only empty folders, where they were mounted, stay in the image."""
     settings = pip_settings()
     config = folder / "pip.conf"
     config.write_text("[global]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items()))
