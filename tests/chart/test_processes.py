@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -37,7 +38,8 @@ from tests.stack import until
 pytestmark = pytest.mark.stack
 
 ORDER = ("nats", "results", "scheduler", "evaluator", "gateway")
-START_S = 60
+START_S = 240
+"""As long as Kubernetes waits for most of them. A busy machine needs minutes for five starts at a time."""
 
 
 class Local:
@@ -99,6 +101,14 @@ class Local:
         path = asked.get("httpGet", {}).get("path")
         return probe.main([f"http://{address}{path}" if path else address]) == 0
 
+    def await_probes(self, name: str) -> None:
+        """Raises AssertionError with the end of the log if they do not all answer in time."""
+        for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
+            try:
+                until(partial(self.answers, name, kind), START_S)
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {kind} {error}\n{self.log(name)}") from error
+
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text()[-2000:]
 
@@ -106,9 +116,8 @@ class Local:
         """Seconds from SIGTERM to the end."""
         began = time.monotonic()
         self.processes[name].terminate()
-        assert self.processes[name].wait(pod(self.workloads[name])["terminationGracePeriodSeconds"]) == 0, self.log(
-            name
-        )
+        status = self.processes[name].wait(pod(self.workloads[name])["terminationGracePeriodSeconds"])
+        assert status == 0, self.log(name)
         return time.monotonic() - began
 
 
@@ -128,8 +137,7 @@ def test_they_start_run_a_job_and_stop(tmp_path: Path) -> None:
         for name in ORDER:
             here.start(name)
         for name in ORDER:
-            for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
-                until(lambda name=name, kind=kind: here.answers(name, kind), START_S)  # type: ignore[misc]
+            here.await_probes(name)
         with httpx.Client(base_url=f"http://127.0.0.1:{here.port('gateway', 'http')}/api/v1/benchmarking") as client:
             assert client.get("/queue").status_code == 401
             client.headers["Authorization"] = f"Bearer {token(here)}"
