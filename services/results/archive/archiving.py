@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,12 @@ log = logging.getLogger(__name__)
 _LOOK_S, _LONGEST_S = 5.0, 300.0
 _LATE = timedelta(seconds=30)
 """Answers that were under way at a job's end arrive within this time. Later ones make another version."""
+_SETTLES_S = 60.0
+"""After the last change of a job, looks find nothing new. Late answers alone come with the next of those at
+_SELDOM_S."""
+_SELDOM_S = 300.0
+_REST = 10.0
+"""Times as long as a look took, there is none. Most of it is waiting for the store."""
 _JOBS_A_LOOK = 20
 _DELETED = "deleted"
 """The signature of a job that was removed."""
@@ -51,6 +58,7 @@ class Archiving:
     def __init__(self, database: Database, place: str, s3_url: str, scratch: Path, room: bus.Room) -> None:
         self._database, self._place, self._url, self._room = database, place, s3_url, room
         self._scratch = scratch.absolute()
+        self._seen, self._settles_at, self._looked_at = -1, 0.0, 0.0
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -59,19 +67,28 @@ class Archiving:
         store = await asyncio.to_thread(open_store, self._place, self._url)
         wait_s = _LOOK_S
         while True:
-            more = False
+            more, began = False, time.monotonic()
             try:
-                if self._room.level is bus.Level.ENOUGH:
+                if self._is_due(began, failed=wait_s > _LOOK_S):
                     more = await self.look(store, datetime.now(UTC).replace(tzinfo=None) - _LATE)
-                if wait_s > _LOOK_S:
-                    log.info("the archive %s answers again", self._place)
-                wait_s = _LOOK_S
+                    self._looked_at = began
+                    if wait_s > _LOOK_S:
+                        log.info("the archive %s answers again", self._place)
+                    wait_s = _LOOK_S
             except (OSError, TouchstoneError) as error:
                 if wait_s == _LOOK_S:
                     log.warning("archiving finished jobs in %s is delayed: %s", self._place, _first_line(error))
                 wait_s = min(2 * wait_s, _LONGEST_S)
             if not more:
-                await asyncio.sleep(wait_s)
+                await asyncio.sleep(max(wait_s, _REST * (time.monotonic() - began)))
+
+    def _is_due(self, now: float, *, failed: bool) -> bool:
+        """Whether there may be something to archive and room for it: a look goes through all finished jobs."""
+        if self._room.level is not bus.Level.ENOUGH:
+            return False
+        if self._database.jobs_version != self._seen:
+            self._seen, self._settles_at = self._database.jobs_version, now + _SETTLES_S
+        return failed or now < self._settles_at or now > self._looked_at + _SELDOM_S
 
     async def look(self, store: Store, before: datetime) -> bool:
         """Removes jobs that were deleted, and archives some of those that ended before, UTC without a zone. Whether

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
 
@@ -170,6 +170,30 @@ async def test_a_store_that_is_away_is_tried_again(made: Archived, monkeypatch: 
     assert not running.done()
     made.root.unlink()
     await until(lambda: len(made.store.folders("jobs")) == len(JOBS))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_an_archive_is_not_looked_through_while_nothing_changes(
+    made: Archived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    async def look(store: Folder, before: datetime) -> bool:
+        looks.append(before)
+        return False
+
+    monkeypatch.setattr(made.archiving, "look", look)
+    for name, seconds in (("_LOOK_S", 0.01), ("_SETTLES_S", 0.2), ("_SELDOM_S", 3600.0)):
+        monkeypatch.setattr(f"services.results.archive.archiving.{name}", seconds)
+    running = asyncio.create_task(made.archiving.run())
+    await until(lambda: len(looks) > 1)
+    await asyncio.sleep(0.5)
+    count = len(looks)
+    await asyncio.sleep(0.3)
+    assert len(looks) == count
+    await made.database.write(lambda c: None)
+    await until(lambda: len(looks) > count)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
