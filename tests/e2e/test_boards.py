@@ -151,6 +151,20 @@ async def test_ranges_explain_themselves_and_rows_are_chosen_by_x(browser: Brows
         assert sent == f"jobs={entries[4].job_id}&jobs={entries[6].job_id}"
 
 
+async def test_what_a_reader_unfolded_or_folded_stays_so_when_the_region_is_drawn_again(browser: Browser) -> None:
+    async with running(ranged()) as gateway, visit(browser, gateway) as visitor:
+        page = await visitor.page()
+        await page.goto(OVERVIEW)
+        table = page.locator("#overview-trend details.as-table")
+        for days, shown in (("28", True), ("29", False)):
+            await table.locator("summary").click()
+            await table.evaluate("(one) => one.dataset.drawn = 'before'")
+            await page.locator("#days").fill(days)
+            await page.locator("#days").press("Tab")
+            await expect(page.locator("[data-drawn]")).to_have_count(0)
+            assert await table.evaluate("(one) => one.open") is shown
+
+
 async def test_without_script_the_overview_has_every_figure(visitor: Visitor) -> None:
     world = ranged()
     for name in ("jobs", "results"):

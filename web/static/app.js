@@ -142,9 +142,9 @@ function stepOpened(forward) {
   if (!next.classList.contains("open")) openRow(next);
 }
 
-// What a reader folded or unfolded stays so when a region is drawn again.
-document.addEventListener("htmx:before:morph:attr", (event) => {
-  if (event.target.tagName === "DETAILS" && event.detail.attrName === "open") event.preventDefault();
+// What a reader folded or unfolded stays so when a region is drawn again. Only extensions are asked about attributes.
+htmx.registerExtension("folds", {
+  htmx_before_morph_attr: (element, { attrName }) => element.tagName !== "DETAILS" || attrName !== "open",
 });
 
 // -- files of the form for experiments: the server has read them, and a text that came from one replaces what was typed

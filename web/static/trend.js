@@ -74,15 +74,6 @@
     return beside[0]?.mark;
   }
 
-  // A chart with new runs comes with its table closed.
-  let open = false;
-  document.addEventListener("toggle", (event) => {
-    if (event.target.matches(".as-table") && event.target.isConnected) open = event.target.open;
-  }, true);
-  document.addEventListener("htmx:after:swap", () => {
-    const table = document.querySelector(".as-table");
-    if (table) table.open = open;
-  });
   document.addEventListener("pointermove", (event) => {
     const chart = chartOf(event.target);
     if (!chart) {
