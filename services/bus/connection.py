@@ -7,7 +7,7 @@ import logging
 import signal
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ _AFTER_RECONNECT_S = 1.0
 _LEAST_RESULTS_BYTES = 2**20
 _UNHEARD_MS = 10_000
 _ANSWER_S = 3.0
+_CANCEL_AGAIN_S = 0.1
 _LOOK_S, _LOST_LOOK_S = 2.0, 0.5
 
 
@@ -217,8 +218,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
         client = _Client(login)
         try:
             # Otherwise, a client that may reconnect for ever also tries its first connection for ever.
-            async with asyncio.timeout_at(deadline):
-                await client.connect([one.strip() for one in url.split(",")], **options)
+            await _until(deadline, client.connect([one.strip() for one in url.split(",")], **options))
         except (OSError, nats.errors.Error, TimeoutError) as error:
             if asyncio.get_running_loop().time() >= deadline:
                 # Without the token that may stand before each.
@@ -232,6 +232,21 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
         else:
             client.leaving = False
             return Bus(client)
+
+
+async def _until(deadline: float, work: Coroutine[Any, Any, None]) -> None:
+    """Raises TimeoutError at the deadline, in the loop's time. Cancels until the work has ended: Python 3.11 may lose a
+    cancellation that comes together with an answer, and the work would go on."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task}, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
+    finally:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=_CANCEL_AGAIN_S)
+    if task.cancelled():
+        raise TimeoutError
+    task.result()
 
 
 async def open_bus(settings: Settings, name: str) -> Bus:

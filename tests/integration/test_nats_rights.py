@@ -208,7 +208,7 @@ async def test_an_evaluator_answers_a_request_once(world: World) -> None:
 
         asked: list[str] = []
         await evaluator.client.subscribe("call.gpu", cb=twice)
-        await evaluator.client.flush()
+        await until(lambda: world.nats.hears("call.gpu"))
         inbox = gateway.client.new_inbox()
         answers = await gateway.client.subscribe(inbox)
         await gateway.client.publish("call.gpu", b"", reply=inbox)
