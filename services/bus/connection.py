@@ -236,7 +236,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
 
 async def _until(deadline: float, work: Coroutine[Any, Any, None]) -> None:
     """Raises TimeoutError at the deadline, in the loop's time. Cancels until the work has ended: Python 3.11 may lose a
-    cancellation that comes together with an answer, and the work would go on."""
+    cancellation that comes together with an answer, and the work would continue."""
     task = asyncio.create_task(work)
     try:
         await asyncio.wait({task}, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
