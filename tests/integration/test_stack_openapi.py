@@ -115,6 +115,7 @@ def test_no_request_is_answered_5xx_or_beside_the_document(stack: Stack, tmp_pat
     stack.wait(job_id, token=token)
     status, said = schemathesis(stack, tmp_path, token, job_id, dataset_runs(stack, token))
     stop_waiting_jobs(stack, token)
+    resume(stack, token)
     assert status == 0, said
     tested = re.search(r"Tested: (\d+)", said)
     with stack.client(token) as client:
@@ -155,6 +156,16 @@ def stop_waiting_jobs(stack: Stack, token: str) -> None:
         cancel = scheduler_service_pb2.CancelJobRequest(job_id=job.job_id)
         with suppress(grpc.RpcError):
             stack.scheduler.CancelJob(cancel, metadata=credentials(token), timeout=10)
+
+
+def resume(stack: Stack, token: str) -> None:
+    """What an admin's requests have drained takes work again."""
+    known = stack.scheduler.ListEvaluators(
+        scheduler_service_pb2.ListEvaluatorsRequest(), metadata=credentials(token), timeout=30
+    )
+    for evaluator in known.evaluators:
+        request = scheduler_service_pb2.SetEvaluatorDrainRequest(evaluator=evaluator.evaluator, drain=False)
+        stack.scheduler.SetEvaluatorDrain(request, metadata=credentials(token), timeout=30)
 
 
 def test_real_answers_hold_what_the_document_names_and_no_more(stack: Stack) -> None:

@@ -288,7 +288,7 @@ BUGS: dict[str, Plant] = {
     "answer-before-storing": _answer_before_storing,
     "call-twice": _call_twice,
     "mark-later": _mark_later,
-    "forget-deletions": partial(patch.object, Job, "deleted", False),
+    "forget-deleted-jobs": partial(patch.object, Job, "deleted", False),
     "retry-the-same-attempt": _retry_the_same_attempt,
     "condemn-the-healthy": partial(patch.object, units_in_hand, "DEAD_FROM_CRASHES", 0),
     **DATASET_BUGS,
