@@ -90,7 +90,7 @@ async def test_no_page_shows_more_running_jobs_than_slots_and_all_lists_agree(tm
     ) as world:
         client = httpx.AsyncClient(base_url=world.launched.page_url, trust_env=False, timeout=60)
         async with page_of(world, "/jobs") as page, client:
-            starting = asyncio.gather(*(world.submit(MODELS[n % 12], ["rte"], limit=8) for n in range(JOBS)))
+            starting = asyncio.gather(*(world.submit(MODELS[n % 12], ["rte"], limit=40) for n in range(JOBS)))
             ids: set[str] = set()
             most: Counter[str] = Counter()
             left = JOBS

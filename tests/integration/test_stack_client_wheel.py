@@ -80,7 +80,7 @@ def test_the_command_runs_compares_and_gates(tmp_path: Path, wheel: Path, stack:
         gate = installed.run("touchstone", "gate", *sides, stack=stack)
         assert gate.returncode == code, gate.stdout + gate.stderr
     definition = tmp_path / "tips.yaml"
-    definition.write_text("name: tips\nprovider: baseline\nmodels: majority\nprompts: [v1]\nn_scenarios: 2\n")
+    definition.write_text("name: tips\nprovider: baseline\nmodels: echo\nprompts: [v1]\nn_scenarios: 2\n")
     checked = installed.run("touchstone", "bench", "collect", str(definition), "--check", stack=stack)
     assert checked.stdout == "tips: 2 cells, 2 questions. Nothing was started.\n", checked.stderr
     assert installed.run("touchstone", "--version").stdout == f"touchstone {__version__}\n"
