@@ -295,12 +295,22 @@ def test_the_models_packages_are_pinned_without_addresses() -> None:
     assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
 
 
-def test_the_front_end_lock_has_hashes_and_no_address() -> None:
-    packages = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+NPM_LOCKS = (
+    "package-lock.json",
+    "tests/chart/custom_resources/package-lock.json",
+    "tests/e2e/oidc_js/package-lock.json",
+)
+
+
+@pytest.mark.parametrize("lock", NPM_LOCKS)
+def test_an_npm_lock_has_hashes_and_no_address(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    packages = json.loads(text)["packages"]
     fetched = {name: package for name, package in packages.items() if name}
 
     assert fetched
     assert [name for name, package in fetched.items() if "integrity" not in package or "resolved" in package] == []
+    assert "://" not in text
 
 
 OTHER_WORDS = {
