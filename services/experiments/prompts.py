@@ -40,6 +40,12 @@ class Prompt:
             raise RefusedError("The template contains half a character. Remove it.", "template") from error
         return cls(prompt_id, text, Template.parse(text))
 
+    @classmethod
+    def stored(cls, prompt_id: str, text: str) -> Prompt:
+        """One that an experiment holds already, to be shown and written, not filled. It is not checked again: what an
+        earlier version took must not be lost because this one would refuse it."""
+        return cls(prompt_id, text, Template((), ()))
+
     @property
     def digest(self) -> str:
         """SHA-256 of the text, in hexadecimal digits."""

@@ -45,7 +45,7 @@ def value(experiment: pb.Experiment, rows: Iterable[dataset_pb2.DatasetRow]) -> 
     definition = Definition(
         name=experiment.name,
         models=tuple(Model(spec.endpoint, spec.model) for spec in specs),
-        prompts=tuple(Prompt.parse(one["id"], one["template"]) for one in held["prompts"]),
+        prompts=tuple(Prompt.stored(one["id"], one["template"]) for one in held["prompts"]),
         scenarios=_scenarios(experiment, held["scenarios"], rows),
         rubric=experiment.rubric,
         repeats=experiment.repeats,

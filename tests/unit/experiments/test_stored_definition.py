@@ -87,3 +87,9 @@ def test_own_scenarios_are_those_of_the_rows_or_none() -> None:
     for wrong in (rows, rows[:1], []):
         with pytest.raises(LostScenariosError, match="scenarios of experiment greetings are not stored any more"):
             stored_definition.value(made, wrong)
+
+
+def test_a_template_that_would_be_refused_today_is_still_given() -> None:
+    made, rows = stored(reading.read(small(prompts=[{"id": "a", "template": "Hi {{who}}"}])))
+    made.definition = made.definition.replace("Hi {{who}}", "Hi")
+    assert stored_definition.value(made, rows)["prompts"] == [{"id": "a", "template": "Hi"}]
