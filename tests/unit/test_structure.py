@@ -55,6 +55,7 @@ PURE = (
     *(f"services.results.statistics.{name}" for name in ("agreement", "bounded_means", "metric_values")),
     "services.results.statistics.prediction_powered",
     *(f"services.results.paired.{path.stem}" for path in (ROOT / "services/results/paired").glob("[a-z]*.py")),
+    *(f"services.results.sequential.{path.stem}" for path in (ROOT / "services/results/sequential").glob("[a-z]*.py")),
     *(f"services.chat_requests.{path.stem}" for path in (ROOT / "services/chat_requests").glob("[a-z]*.py")),
     *(f"services.words.{path.stem}" for path in (ROOT / "services/words").glob("[a-z]*.py")),
     *(f"services.experiments.{path.stem}" for path in (ROOT / "services/experiments").glob("[a-z]*.py")),

@@ -1,0 +1,202 @@
+"""What the pairs seen so far say of two models: better, worse, equivalent, no difference to be shown, or not enough.
+Pure.
+
+It holds at every look. The `error` is the chance of a wrong verdict, such as "better" for equal models. A part of it is
+spent on looks at any time, by betting (see capital.py), and the rest on the usual comparison at the end, if all items
+were needed. To give up early costs no error: it says only that the comparison of all items is unlikely to show anything
+(see forecast.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from services.results.paired import binary
+from services.results.paired.sign_flip import sign_flip_p
+from services.results.sequential.capital import Bets
+from services.results.sequential.draws import Draws, Pair, Plan, draws_of
+from services.results.sequential.forecast import chances
+from services.results.statistics.distributions import student_quantile
+from services.results.statistics.metric_values import Floats, Ints
+
+BETTER, WORSE, EQUIVALENT, NO_DIFFERENCE, UNDECIDED = "better", "worse", "equivalent", "no_difference", ""
+UNLIKELY = 0.1
+"""The search for a difference ends if the comparison of all items would show one with a smaller chance than this."""
+_EARLY = 0.5
+"""Part of the error that is spent before the end."""
+_DRAWN = 200
+_LOOK_RATIO = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """After `items` pairs: logs of the evidence that B is better, is worse, and is equivalent, and the `chance` that
+    the comparison of all items would show something."""
+
+    items: int
+    better: float
+    worse: float
+    equivalent: float
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The `verdict` on B against A after `seen` pairs: one of the words above. It was first reached after `decided_at`
+    pairs, None while it is undecided; later pairs never change it.
+
+    `difference` is B's mean score minus A's. `interval` holds the true one at all times with a chance of 1 − error.
+    `path` has at most about 200 looks: a verdict is reached when a log of the evidence reaches the `threshold`, or when
+    the chance falls below `unlikely`.
+    """
+
+    verdict: str
+    decided_at: int | None
+    seen: int
+    difference: float | None
+    interval: tuple[float, float]
+    path: tuple[Look, ...]
+    threshold: float
+    unlikely: float = UNLIKELY
+
+
+def evidence(
+    pairs: Iterable[Pair],
+    *,
+    error: float,
+    margin: float,
+    total: int,
+    strata: Mapping[str, int] | None = None,
+    clusters: Mapping[str, int] | None = None,
+    largest: int = 1,
+) -> Evidence:
+    """Of the first `pairs` of a random order of `total` items: those that both models have answered.
+
+    `error` is the chance of a wrong verdict, and `margin` the largest difference that does not matter, 0 for none.
+    `strata` counts the items of each stratum, if there are several. If items are drawn by clusters, `largest` is the
+    most items of one, and `clusters` counts those of each stratum. Raises ValueError if the pairs do not fit these.
+    """
+    known = list(pairs)
+    draws = draws_of(known, Plan(total, strata or {}, clusters or {}, largest))
+    threshold = math.log(2 / (_EARLY * error))
+    paths = _paths(draws, total, (1 - _EARLY) * error, margin)
+    verdict, first = _early(paths, threshold)
+    decided = None if first is None else int(draws.ends[first])
+    looks = _looks(len(draws.ends), first)
+    low, high = Bets(draws, looks).unrefuted(threshold)
+    if len(known) == total and total:
+        last = _last(draws, (1 - _EARLY) * error, margin)
+        low, high = max(low, last.low), min(high, last.high)
+        if first is None:
+            verdict, decided = last.verdict, total
+    difference = draws.mean()
+    if difference is not None:
+        low, high = min(low, difference), max(high, difference)
+    return Evidence(verdict, decided, len(known), difference, (low, high), _drawn(draws, paths, first), threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class _Paths:
+    better: Floats
+    worse: Floats
+    equivalent: Floats
+    chance: Floats
+
+
+def _paths(draws: Draws, total: int, error: float, margin: float) -> _Paths:
+    bets = Bets(draws, np.arange(1, len(draws.ends) + 1))
+    better, worse = (bets.log_capital(0.0, above=above) for above in (True, False))
+    equivalent = np.full(len(draws.ends), -np.inf)
+    if 0 < margin < 1 and len(equivalent):
+        # What was refuted once remains so.
+        above, below = (np.maximum.accumulate(bets.log_capital(claim, above=claim < 0)) for claim in (-margin, margin))
+        equivalent = np.minimum(above, below)
+    return _Paths(better, worse, equivalent, chances(draws, total, error, margin))
+
+
+def _early(paths: _Paths, threshold: float) -> tuple[str, int | None]:
+    """The verdict that was reached first, and after which draw."""
+    reached = {
+        BETTER: paths.better >= threshold,
+        WORSE: paths.worse >= threshold,
+        EQUIVALENT: paths.equivalent >= threshold,
+        NO_DIFFERENCE: paths.chance < UNLIKELY,
+    }
+    found = [(int(when.argmax()), rank, verdict) for rank, (verdict, when) in enumerate(reached.items()) if when.any()]
+    if not found:
+        return UNDECIDED, None
+    first, _, verdict = min(found)
+    return verdict, first
+
+
+def _looks(count: int, first: int | None) -> Ints:
+    """At which draws, from 1, the interval is narrowed: the same ones for every batch, the decision, and the last."""
+    if not count:
+        return np.zeros(0, dtype=np.int64)
+    steps = int(math.log(count) / math.log(_LOOK_RATIO)) + 1
+    fixed = np.ceil(_LOOK_RATIO ** np.arange(steps)).astype(np.int64)
+    extra = [count] if first is None else [count, first + 1]
+    return np.unique(np.concatenate([fixed[fixed <= count], extra]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    verdict: str
+    low: float
+    high: float
+
+
+def _last(draws: Draws, error: float, margin: float) -> _Last:
+    """The comparison of all items: the exact test by exchanging the models, which is McNemar's for right and wrong."""
+    sums = _shares(draws)
+    p = sign_flip_p(sums, np.ones(len(sums)))
+    total = float(sums.sum())
+    low, high = _interval(draws, sums, error)
+    inner = _interval(draws, sums, 2 * error)
+    if total and p <= error:
+        verdict = BETTER if total > 0 else WORSE
+    elif -margin < inner[0] and inner[1] < margin:
+        verdict = EQUIVALENT
+    else:
+        verdict = NO_DIFFERENCE
+    return _Last(verdict, low, high)
+
+
+def _shares(draws: Draws) -> Floats:
+    """What each draw adds to the mean difference."""
+    items = np.bincount(draws.places, draws.sizes)
+    shares: Floats = draws.sums / items[draws.places] / np.count_nonzero(items)
+    return shares
+
+
+def _interval(draws: Draws, shares: Floats, error: float) -> tuple[float, float]:
+    if draws.right_or_wrong:
+        n, only_b, only_a = (
+            np.array([float(count)]) for count in (len(shares), np.sum(draws.sums > 0), np.sum(draws.sums < 0))
+        )
+        low, high = binary.score_interval(n, only_b, only_a, error)
+        return float(low[0]), float(high[0])
+    mean, variance = float(shares.sum()), 0.0
+    for place in np.unique(draws.places):
+        own = shares[draws.places == place]
+        sizes = draws.sizes[draws.places == place]
+        rest = own - own.sum() * sizes / sizes.sum()
+        variance += float(rest @ rest) * len(own) / max(len(own) - 1, 1)
+    half = float(student_quantile(1 - error / 2, max(len(shares) - 1, 1))) * math.sqrt(variance)
+    return max(mean - half, -1.0), min(mean + half, 1.0)
+
+
+def _drawn(draws: Draws, paths: _Paths, first: int | None) -> tuple[Look, ...]:
+    count = len(draws.ends)
+    if not count:
+        return ()
+    extra = [count - 1] if first is None else [count - 1, first]
+    places = np.unique([*np.linspace(0, count - 1, min(count, _DRAWN)).astype(int), *extra])
+    columns = (draws.ends, paths.better, paths.worse, paths.equivalent, paths.chance)
+    return tuple(
+        Look(int(ends), *numbers) for ends, *numbers in zip(*(c[places].tolist() for c in columns), strict=True)
+    )

@@ -1,0 +1,88 @@
+"""What the pairs seen so far say of two models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from services.results.sequential.draws import Pair
+from services.results.sequential.evidence import (
+    BETTER,
+    EQUIVALENT,
+    NO_DIFFERENCE,
+    UNDECIDED,
+    WORSE,
+    Evidence,
+    evidence,
+)
+
+
+def drawn(rng: np.random.Generator, only_a: int, only_b: int, both: int) -> list[Pair]:
+    """That many items, in random order, that only A, only B and both have right."""
+    kinds = np.repeat([0, 1, 2], [only_a, only_b, both])
+    pairs = (Pair(1.0, 0.0), Pair(0.0, 1.0), Pair(1.0, 1.0))
+    return [pairs[kind] for kind in rng.permutation(kinds)]
+
+
+def decided(pairs: Sequence[Pair], *, margin: float = 0.0) -> Evidence:
+    return evidence(pairs, error=0.05, margin=margin, total=len(pairs))
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "both", "margin", "verdict"),
+    [
+        (100, 300, 600, 0.0, BETTER),
+        (300, 100, 600, 0.0, WORSE),
+        (150, 150, 700, 0.0, NO_DIFFERENCE),
+        (20, 20, 960, 0.05, EQUIVALENT),
+    ],
+)
+def test_clear_cases_are_decided_before_the_end(
+    only_a: int, only_b: int, both: int, margin: float, verdict: str
+) -> None:
+    found = decided(drawn(np.random.default_rng(1), only_a, only_b, both), margin=margin)
+
+    assert found.verdict == verdict
+    assert found.decided_at is not None
+    assert found.decided_at < 800
+
+
+def test_later_pairs_never_change_a_verdict() -> None:
+    pairs = drawn(np.random.default_rng(2), 120, 180, 700)
+    verdicts = [evidence(pairs[:seen], error=0.05, margin=0.0, total=1_000) for seen in range(0, 1_001, 50)]
+    first = next(place for place, found in enumerate(verdicts) if found.verdict)
+
+    assert all(found.verdict == UNDECIDED and found.decided_at is None for found in verdicts[:first])
+    assert len({(found.verdict, found.decided_at) for found in verdicts[first:]}) == 1
+
+
+def test_exchanging_the_models_turns_the_verdict() -> None:
+    pairs = drawn(np.random.default_rng(3), 100, 200, 700)
+    one, other = decided(pairs), decided([Pair(pair.b, pair.a) for pair in pairs])
+
+    assert (one.verdict, other.verdict) == (BETTER, WORSE)
+    assert one.decided_at == other.decided_at
+    assert one.interval == pytest.approx((-other.interval[1], -other.interval[0]), abs=1e-3)
+
+
+def test_without_pairs_nothing_is_known() -> None:
+    found = evidence([], error=0.05, margin=0.02, total=100)
+
+    assert (found.verdict, found.decided_at, found.difference, found.path) == (UNDECIDED, None, None, ())
+    assert found.interval == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "total", "message"),
+    [
+        ([Pair(0.0, 1.0)] * 3, 2, "more than the total"),
+        ([Pair(0.0, 1.5)], 2, "between 0 and 1"),
+        ([Pair(0.0, 1.0, cluster=name) for name in "aba"], 3, "do not follow each other"),
+        ([Pair(0.0, 1.0, cluster=name) for name in "aab"], 4, "more than the largest"),
+    ],
+)
+def test_pairs_must_fit_the_plan(pairs: list[Pair], total: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evidence(pairs, error=0.05, margin=0.0, total=total)
