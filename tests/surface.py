@@ -94,7 +94,7 @@ def _parameters(callable_: Callable[..., object]) -> Iterator[str]:
 def _settings() -> Iterator[str]:
     sources = (path for folder in ("services", "client", "deploy") for path in (ROOT / folder).rglob("*.py"))
     for path in sources:
-        yield from (f"setting {name}" for name in re.findall(r"\bTOUCHSTONE_[A-Z_]*[A-Z]\b", path.read_text()))
+        yield from (f"setting {name}" for name in re.findall(r"\bTOUCHSTONE_[A-Z0-9_]*[A-Z]\b", path.read_text()))
 
 
 if __name__ == "__main__":

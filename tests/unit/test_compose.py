@@ -20,28 +20,55 @@ from services.evaluator.settings import Settings as EvaluatorSettings
 from services.gateway.settings import Settings as GatewaySettings
 from services.results.settings import Settings as ResultsSettings
 from services.scheduler.settings import Settings as SchedulerSettings
+from tests.chart.settings import READERS, variables_of
+from tests.chart_schema import FURTHER
 from tests.surface import surface
 from tests.unit.test_structure import ROOT
 
 FOLDER = ROOT / "deploy/compose"
+FILES = ("compose.yml", "secured.yml")
 DEFAULT = {"nats", "results", "scheduler", "evaluator", "gateway"}
 OURS = {*DEFAULT, "evaluator-gpu"}
 EVALUATORS = {"evaluator", "evaluator-gpu"}
 SECRETS = {"TOUCHSTONE_SERVICE_TOKEN": "0123456789abcdef", "NATS_TOKEN": "1e9bcdef01234567"}
 """The second would be a number in NATS's configuration."""
+S3_KEYS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+LEFT_OUT = (
+    # Of a cluster.
+    *("_NATS_REPLICAS",),
+    # Limits and times that suit most installations: compose.override.yml sets them.
+    *("_PER_USER", "_PER_MINUTE", "_PER_JOB", "_PER_ADDRESS", "_AT_ONCE", "_UNIT_SIZE", "_WRONG_TOKENS", "_TRIES"),
+    *("_ERROR_SHARE", "_BATCH_JOBS", "_LOW_BYTES", "_UPLOAD_MAX_BYTES", "_MAX_RATIO", "_MAX_ROWS"),
+    *("_RECEIVE_MAX_BYTES", "_PLUGIN_MEMORY_BYTES", "_AFTER_S", "_AGE_S", "_AGEING_S", "_DATA_S", "_GRACE_S"),
+    *("_IDLE_S", "_IMPORT_S", "_OUTAGE_S", "_PERIOD_S", "_PLANNING_S", "_POLL_S", "_SCORE_S", "_SETTLE_S", "_SPAN_S"),
+    *("_TIMEOUT_S", "_TIME_S", "_WAIT_S"),
+    # Files and folders of the host, for which the same file mounts a volume.
+    *("_OIDC_CA", "_SECRET_FILE", "_DATA_DIR"),
+    # A gateway and a scheduler have none.
+    "_STATE_DIR",
+    # A gateway is no server of gRPC. Pages have the TLS of a proxy.
+    *("_TLS_CERT", "_TLS_KEY", "_TLS_CLIENT_CA"),
+    # On loopback, where only the container itself asks.
+    "_EVALUATOR_LISTEN",
+    # Needs a package that the image lacks.
+    "_LM_EVAL",
+    # Seldom other than by default.
+    *("_MLFLOW_HOST", "_AIRFLOW_DAG", "_AIRFLOW_TOKEN", "_WEBHOOKS_PRIVATE"),
+)
+"""How variables end that somebody sets in compose.override.yml alone."""
 KEYS = {name for kind in KINDS.values() for name in kind.key_envs}
 _VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 _STATE = "/var/lib/touchstone"
 
 
 @cache
-def compose() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yml").read_text())
+def compose(file: str = FILES[0]) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((FOLDER / file).read_text())
     return found
 
 
-def services() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = compose()["services"]
+def services(file: str = FILES[0]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = compose(file)["services"]
     return found
 
 
@@ -65,9 +92,9 @@ def filled(text: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def environment(service: str, **variables: str) -> dict[str, str]:
+def environment(service: str, file: str = FILES[0], **variables: str) -> dict[str, str]:
     known = example() | SECRETS | variables
-    return {name: filled(value, known) for name, value in services()[service].get("environment", {}).items()}
+    return {name: filled(value, known) for name, value in services(file)[service].get("environment", {}).items()}
 
 
 @pytest.fixture
@@ -86,7 +113,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_every_name_is_one_that_the_code_reads() -> None:
     known = {line.removeprefix("setting ") for line in surface() if line.startswith("setting ")}
-    outside = {"NATS_TOKEN", "HF_TOKEN", "OLLAMA_HOST", *KEYS}
+    outside = {"NATS_TOKEN", "HF_TOKEN", "OLLAMA_HOST", *FURTHER["gateway"], *S3_KEYS, *KEYS}
     used = {name for service in OURS for name in services()[service].get("environment", {})}
 
     assert len(used) > 15
@@ -97,8 +124,19 @@ def test_every_name_is_one_that_the_code_reads() -> None:
     }
 
 
+@pytest.mark.parametrize("service", sorted(READERS))
+def test_every_setting_can_be_chosen_or_is_known_to_be_left_out(service: str) -> None:
+    given = set(environment(service)) | set(environment(service, file="secured.yml"))
+    left_out = {name for name in variables_of(service) - given if not any(map(name.endswith, LEFT_OUT))}
+
+    assert left_out == set()
+    # Names of what is left out are needed.
+    every = {name for known in READERS for name in variables_of(known)}
+    assert [end for end in LEFT_OUT if not any(name.endswith(end) for name in every)] == []
+
+
 def test_the_example_has_every_variable_and_no_other() -> None:
-    used = {found[0] for found in _VARIABLE.findall((FOLDER / "compose.yml").read_text())}
+    used = {found[0] for file in FILES for found in _VARIABLE.findall((FOLDER / file).read_text())}
 
     assert {name for name in example() if not name.startswith("COMPOSE_")} == used
 
