@@ -4,8 +4,6 @@ npm fetches the schemas."""
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -14,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.chart.rendered import ROOT, Object, of_kind, render, values_files
+from tests.chart.rendered import Object, of_kind, render, values_files
 from tests.chart.strict import CUSTOM
 
 pytestmark = pytest.mark.stack
@@ -42,6 +39,9 @@ MISTAKES: dict[str, tuple[str, Sequence[str | int], Any]] = {
     "a misspelt interval": ("ServiceMonitor", ["spec", "endpoints", 0, "intervall"], "30s"),
     "a selector that is a text": ("ServiceMonitor", ["spec", "selector"], "touchstone"),
     "a part that is not there": ("ServiceMonitor", ["speck"], {}),
+    "a misspelt expression": ("PrometheusRule", ["spec", "groups", 0, "rules", 0, "expression"], "up == 0"),
+    "a label that is a number": ("PrometheusRule", ["spec", "groups", 0, "rules", 0, "labels", "severity"], 1),
+    "a group without a name": ("PrometheusRule", ["spec", "groups", 0], {"rules": []}),
 }
 
 Check = Callable[[list[Object]], list[list[str]]]
@@ -71,26 +71,12 @@ def custom(values: Object) -> list[Object]:
 
 def test_custom_resources_of_every_values_file_are_valid(check: Check) -> None:
     objects = [one for values in values_files().values() for one in custom(values)]
-    assert {one["kind"] for one in objects} == {"ScaledObject", "ServiceMonitor"}
+    assert {one["kind"] for one in objects} == {"ScaledObject", "ServiceMonitor", "PrometheusRule"}
     assert check(objects) == [[] for _ in objects]
     for one in of_kind(objects, "ScaledObject"):
         for trigger in one["spec"]["triggers"]:
             assert trigger["type"] == "nats-jetstream"
             assert trigger["metadata"].keys() <= PARAMETERS
-
-
-def test_the_guides_command_makes_rules_of_the_alerts(check: Check, tmp_path: Path) -> None:
-    guide = (ROOT / "docs/kubernetes.md").read_text()
-    (command,) = [block for block in re.findall(r"(?ms)^```sh\n(.*?)^```", guide) if "PrometheusRule" in block]
-    (tmp_path / "kubectl").write_text("#!/bin/sh\ncat\n")
-    (tmp_path / "kubectl").chmod(0o755)
-    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    ran = subprocess.run(
-        ["sh", "-c", command], cwd=ROOT, env=path, capture_output=True, text=True, check=True, timeout=60
-    )
-    rules = yaml.safe_load(ran.stdout)
-    assert len(rules["spec"]["groups"][0]["rules"]) > 5
-    assert check([rules]) == [[]]
 
 
 def test_each_mistake_is_found(check: Check) -> None:

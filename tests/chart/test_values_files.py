@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import helm_python as helm
 import pytest
+import yaml
 
 from tests.chart.checks import faults
 from tests.chart.rendered import (
     CHART,
     NAMESPACE,
+    ROOT,
     WORKLOADS,
     component,
     environ,
@@ -30,6 +32,13 @@ def test_a_values_file_has_no_faults(file: str) -> None:
     assert report["errors"] == []
     assert [one for one in report["messages"] if one["severity"] > 1] == []
     assert list(faults(FILES[file])) == []
+
+
+def test_alert_rules_are_those_of_prometheus() -> None:
+    (rule,) = of_kind(render(FILES["monitoring"]), "PrometheusRule")
+    assert rule["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
+    assert rule["metadata"]["labels"].items() >= FILES["monitoring"]["monitoring"]["labels"].items()
+    assert of_kind(render({"monitoring": {"enabled": True}}), "PrometheusRule") == []
 
 
 def test_clients_of_grpc_may_be_let_in() -> None:
