@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from nats.aio.msg import Msg
 
 from deploy.local.recovery.check import check
 from deploy.local.recovery.exchange import NOTE, require_whole
@@ -24,8 +24,8 @@ from deploy.local.recovery.restore import restore
 from deploy.local.settings import ROOT, LaunchError
 from deploy.local.state import StateDir
 from services import bus, rpc
-from services.errors import InvalidRequestError, UnavailableError
-from services.results.backups import making, manifest
+from services.errors import InvalidRequestError
+from services.results.backups import manifest
 from services.results.stores.folder import Folder
 from services.rpc import DAMAGED_FILES
 from tests.integration.test_results_recovery import check_all_within, said_all
@@ -353,36 +353,19 @@ async def test_a_restore_killed_at_any_step_is_run_again(made: Installation, stu
     await check_all_within(stub)
 
 
+async def begin_backup(folder: Path, connection: bus.Bus) -> None:
+    """Returns when a backup has a folder. Asks again, as a busy machine may break a connection on which a message is on
+    its way, and two backups of one second have the same name."""
+    there = _others(folder, set())
+    for _ in range(10):
+        await connection.client.publish(bus.BACKUPS, b"", reply=connection.client.new_inbox())
+        with suppress(TimeoutError):
+            return await until(partial(_others, folder, there), within=6, every=0.002)
+    raise TimeoutError(f"no backup in {folder}")
+
+
 def _others(folder: Path, there: set[Path]) -> set[Path]:
     return set(folder.glob("*")) - there
-
-
-@pytest.mark.parametrize("after", [b"another", b""])
-async def test_who_asks_for_a_backup_hears_that_its_maker_is_gone(
-    nats: NatsServer, monkeypatch: pytest.MonkeyPatch, after: bytes
-) -> None:
-    monkeypatch.setenv("TOUCHSTONE_NATS_URL", nats.url)
-    monkeypatch.setattr(making, "_LOOK_EVERY_S", 0.05)
-    connection = await bus.connect(nats.url, "maker")
-    maker, begun_one = [b"one"], asyncio.Event()
-
-    async def who(msg: Msg) -> None:
-        await msg.respond(maker[0])
-
-    async def make(msg: Msg) -> None:
-        begun_one.set()
-
-    here = await connection.client.subscribe(bus.BACKUPS_BY, cb=who)
-    await connection.client.subscribe(bus.BACKUPS, cb=make)
-    await connection.client.flush()
-    asked = asyncio.create_task(making.backup_of())
-    await asyncio.wait_for(begun_one.wait(), 20)
-    maker[0] = after
-    if not after:
-        await here.unsubscribe()
-    with pytest.raises(UnavailableError, match="ended before the backup was complete"):
-        await asyncio.wait_for(asked, 20)
-    await connection.close()
 
 
 @pytest.mark.chaos
@@ -393,9 +376,7 @@ async def test_a_backup_cut_short_at_any_moment_is_none_and_goes_with_the_next(m
     cut = 0
     for _ in range(8):
         await made.hears()
-        there = set((made.state / "backups").glob("*"))
-        await connection.client.publish(bus.BACKUPS, b"", reply=connection.client.new_inbox())
-        await until(partial(_others, made.state / "backups", there), every=0.002)
+        await begin_backup(made.state / "backups", connection)
         await asyncio.sleep(draw.choice((0, 0, 0.02, 0.1)))
         made.service.end()
         for folder in (made.state / "backups").glob("*"):

@@ -36,6 +36,9 @@ _NAME = "%Y-%m-%dT%H-%M-%SZ"
 _MADE_HERE = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ")
 _MOST_S = 4 * 3600.0
 _LOOK_EVERY_S = 2.0
+_AT_WORK = b"+"
+_LOST_AFTER = 2
+"""Looks in a row. The answer may be on its way at the first."""
 _SILENT_S = 60.0
 """A service that is silent for this long is frozen."""
 
@@ -52,29 +55,29 @@ class Backups:
 
     async def serve(self) -> None:
         """Makes a backup for each request, until cancelled."""
-        tasks: set[asyncio.Task[None]] = set()
+        tasks: dict[asyncio.Task[None], bytes] = {}
 
         async def on_request(msg: Msg) -> None:
             task = asyncio.create_task(self._answer(msg))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+            tasks[task] = msg.data
+            task.add_done_callback(tasks.pop)
 
-        process = uuid.uuid4().bytes
+        process = uuid.uuid4().hex.encode()
 
         async def on_who(msg: Msg) -> None:
             with suppress(nats.errors.Error, OSError):
-                await msg.respond(process)
+                await msg.respond(process + (_AT_WORK if msg.data and msg.data in tasks.values() else b""))
 
         client = self._bus.client
-        # First the process's identity, which the caller asks for before the backup.
+        # Last the process's identity, which the caller asks for before the backup.
         subscriptions = [
-            await client.subscribe(bus.BACKUPS_BY, cb=on_who),
             await client.subscribe(bus.BACKUPS, cb=on_request),
+            await client.subscribe(bus.BACKUPS_BY, cb=on_who),
         ]
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            await bus.end_tasks(tasks)
+            await bus.end_tasks(list(tasks))
             for subscription in subscriptions:
                 with suppress(nats.errors.Error, OSError):
                     await subscription.unsubscribe()
@@ -85,8 +88,11 @@ class Backups:
         except TouchstoneError as error:
             answer = {"error": error.message}
         except OSError as error:
-            why = error.strerror or str(error).splitlines()[0]
+            why = error.strerror or str(error).partition("\n")[0] or type(error).__name__
             answer = {"error": f"The backup cannot be written: {why}. Make sure that {self._place} has room."}
+        except Exception:
+            log.exception("a backup failed")
+            answer = {"error": "The backup failed. The log of the results service says why."}
         with suppress(nats.errors.Error, OSError):
             await msg.respond(json.dumps(answer).encode())
 
@@ -174,27 +180,39 @@ async def _created(store: Store, name: str) -> AsyncIterator[Counted]:
     await asyncio.to_thread(context.__exit__, None, None, None)
 
 
-async def _who(client: Client) -> bytes:
-    """The process that makes backups; empty where there is none."""
+async def _who(client: Client, request: bytes) -> tuple[bytes, bool]:
+    """The process that makes backups, empty where there is none, and whether it is at work on this request."""
     try:
-        return (await client.request(bus.BACKUPS_BY, timeout=_SILENT_S)).data
+        told = (await client.request(bus.BACKUPS_BY, request, timeout=_SILENT_S)).data
     except nats.errors.NoRespondersError:
-        return b""
+        return b"", False
+    return told.removesuffix(_AT_WORK), told.endswith(_AT_WORK)
 
 
 async def backup_of() -> str:
     """Asks the running results service for a backup; returns its folder on that machine. Raises UnavailableError with
-    the reason, also when that process ends first."""
+    the reason, also when that process ends first, or when the request or its answer was lost on the way."""
     settings = bus.Settings.from_env()
     connection = await bus.connect(settings.url, "backup", settings.login, timeout_s=5)
     client = connection.client
     try:
         maker = (await client.request(bus.BACKUPS_BY, timeout=_SILENT_S)).data
-        asked = asyncio.create_task(client.request(bus.BACKUPS, timeout=_MOST_S))
+        request = uuid.uuid4().hex.encode()
+        asked = asyncio.create_task(client.request(bus.BACKUPS, request, timeout=_MOST_S))
+        idle = 0
         try:
             while not (await asyncio.wait([asked], timeout=_LOOK_EVERY_S))[0]:
-                if await _who(client) != maker and not asked.done():
+                process, at_work = await _who(client, request)
+                if asked.done():
+                    break
+                if process != maker:
                     raise UnavailableError("The results service ended before the backup was complete. Try again.")
+                idle = 0 if at_work else idle + 1
+                if idle == _LOST_AFTER:
+                    raise UnavailableError(
+                        "The request for a backup, or its answer, was lost. If the newest backup is not from now, try "
+                        "again."
+                    )
             answer = asked.result()
         finally:
             asked.cancel()
