@@ -18,8 +18,9 @@ import numpy as np
 from services.results.sequential.draws import Draws
 from services.results.statistics.metric_values import Floats, Ints
 
-_STAKES = np.array([0.04, 0.08, 0.14, 0.2, 0.28, 0.36, 0.45, 0.55, 0.65, 0.76, 0.87, 0.96])
-_SHARES = np.full(len(_STAKES), 1 / len(_STAKES))
+_STAKES = np.array([0.03, 0.06, 0.12, 0.2, 0.3, 0.45, 0.65, 0.9])
+_SHARES = np.array([0.05, 0.05, 0.1, 0.2, 0.2, 0.2, 0.15, 0.05])
+"""Of the capital, by gambler: most bet on differences that the usual numbers of items can show."""
 _FEW = 32
 """Up to this many different draws are counted rather than summed one by one."""
 _MOST = 0.999
@@ -53,15 +54,15 @@ class Bets:
         found: Floats = most[:, 0] + np.log(np.exp(logs - most) @ _SHARES)
         return found
 
-    def unrefuted(self, threshold: float) -> tuple[float, float]:
+    def unrefuted(self, threshold: float, guess: float, reach: float) -> tuple[float, float]:
         """The confidence sequence: the differences against which the log of neither capital had reached the
-        `threshold` at any of the looks."""
+        `threshold` at any of the looks. They are searched for from the `guess`, in steps of `reach`."""
 
         def over(claim: float, above: bool) -> float:
             return float(self.log_capital(claim, above=above).max(initial=0.0)) - threshold
 
-        upper = _root(lambda claim: over(claim, False))
-        return -_root(lambda claim: over(-claim, True)), upper
+        upper = _root(lambda claim: over(claim, False), guess, reach)
+        return -_root(lambda claim: over(-claim, True), -guess, reach), upper
 
     def _summed(self, rows: Floats) -> Floats:
         if not len(self._starts):
@@ -71,21 +72,30 @@ class Bets:
         return found
 
 
-def _root(over: Callable[[float], float]) -> float:
-    """Where an increasing function passes 0, from above; 1 if it does not.
+def _root(over: Callable[[float], float], guess: float, reach: float) -> float:
+    """Where an increasing function passes 0, from above, searched for from `guess`; 1 if it does not.
 
     By the Illinois variant of false position, which keeps both ends of a bracket moving.
     """
-    low, high = -_MOST, _MOST
-    below, above = over(low), over(high)
-    if above < 0:
-        return 1.0
-    if below >= 0:
-        return low
+    low = high = min(max(guess, -_MOST), _MOST)
+    below = above = over(low)
+    while above < 0:
+        if high >= _MOST:
+            return 1.0
+        low, below = high, above
+        high, reach = min(high + reach, _MOST), 2 * reach
+        above = over(high)
+    while below >= 0:
+        if low <= -_MOST:
+            return low
+        high, above = low, below
+        low, reach = max(low - reach, -_MOST), 2 * reach
+        below = over(low)
     for _ in range(_STEPS):
         if high - low <= _PRECISION:
             break
-        middle = min(max((low * above - high * below) / (above - below), low + _PRECISION / 4), high - _PRECISION / 4)
+        share = min(max(below / (below - above), 0.02), 0.98)
+        middle = low + share * (high - low)
         found = over(middle)
         if found >= 0:
             high, above, below = middle, found, below / 2

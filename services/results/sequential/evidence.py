@@ -87,13 +87,13 @@ def evidence(
     verdict, first = _early(paths, threshold)
     decided = None if first is None else int(draws.ends[first])
     looks = _looks(len(draws.ends), first)
-    low, high = Bets(draws, looks).unrefuted(threshold)
+    difference = draws.mean()
+    low, high = Bets(draws, looks).unrefuted(threshold, difference or 0.0, _reach(draws, threshold))
     if len(known) == total and total:
         last = _last(draws, (1 - _EARLY) * error, margin)
         low, high = max(low, last.low), min(high, last.high)
         if first is None:
             verdict, decided = last.verdict, total
-    difference = draws.mean()
     if difference is not None:
         low, high = min(low, difference), max(high, difference)
     return Evidence(verdict, decided, len(known), difference, (low, high), _drawn(draws, paths, first), threshold)
@@ -131,6 +131,12 @@ def _early(paths: _Paths, threshold: float) -> tuple[str, int | None]:
         return UNDECIDED, None
     first, _, verdict = min(found)
     return verdict, first
+
+
+def _reach(draws: Draws, threshold: float) -> float:
+    """About half the width of the interval."""
+    units = float(draws.units.sum())
+    return math.sqrt(2 * threshold * float(draws.values @ draws.values + 1)) / units if units else 1.0
 
 
 def _looks(count: int, first: int | None) -> Ints:

@@ -1,0 +1,72 @@
+"""Bets on the mean of draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from services.results.sequential import capital
+from services.results.sequential.capital import Bets
+from services.results.sequential.draws import Draws, Pair, Plan, draws_of
+
+THRESHOLD = math.log(80)
+
+
+def of(differences: list[float]) -> Draws:
+    return draws_of([Pair(max(-d, 0.0), max(d, 0.0)) for d in differences], Plan(10_000, {}, {}, 1))
+
+
+def every(draws: Draws) -> Bets:
+    return Bets(draws, np.arange(1, len(draws.ends) + 1))
+
+
+def test_the_capital_is_the_mean_of_the_gamblers() -> None:
+    found = every(of([1.0, -0.5])).log_capital(0.0, above=True)
+    stakes, shares = capital._STAKES, capital._SHARES
+
+    assert shares.sum() == pytest.approx(1)
+    assert np.exp(found) == pytest.approx([shares @ (1 + stakes), shares @ ((1 + stakes) * (1 - stakes / 2))])
+
+
+@pytest.mark.parametrize("claim", [-0.3, 0.0, 0.2])
+def test_the_next_draw_changes_the_capital_by_nothing_on_average_if_the_claim_is_true(claim: float) -> None:
+    start = [1.0, 0.0, -1.0, 1.0, 1.0]
+    up, down, same = (math.exp(every(of([*start, d])).log_capital(claim, above=True)[-1]) for d in (1.0, -1.0, 0.0))
+    now = math.exp(every(of(start)).log_capital(claim, above=True)[-1])
+    chance = (0.5 + claim) / 2, (0.5 - claim) / 2
+
+    assert chance[0] * up + chance[1] * down + 0.5 * same == pytest.approx(now)
+
+
+def test_few_and_many_kinds_of_draws_are_summed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = of(np.random.default_rng(4).choice([-1.0, -0.5, 0.0, 1.0], 200).tolist())
+    looks = np.array([1, 7, 50, 200])
+    counted = Bets(draws, looks).log_capital(0.1, above=False)
+    monkeypatch.setattr(capital, "_FEW", 0)
+
+    assert Bets(draws, looks).log_capital(0.1, above=False) == pytest.approx(counted)
+    assert every(draws).log_capital(0.1, above=False)[looks - 1] == pytest.approx(counted)
+
+
+def test_the_interval_holds_what_neither_side_refutes() -> None:
+    draws = of(np.random.default_rng(5).choice([-1.0, 0.0, 1.0], 500, p=[0.1, 0.7, 0.2]).tolist())
+    bets = every(draws)
+    low, high = bets.unrefuted(THRESHOLD, 0.1, 0.05)
+
+    assert 0 < low < 0.1 < high < 0.25
+    assert bets.log_capital(low - 1e-3, above=True).max() >= THRESHOLD > bets.log_capital(low + 1e-3, above=True).max()
+    assert bets.log_capital(high + 1e-3, above=False).max() >= THRESHOLD
+    assert bets.log_capital(high - 1e-3, above=False).max() < THRESHOLD
+
+
+@pytest.mark.parametrize("guess", [-0.9, 0.0, 0.1, 1.0])
+def test_the_interval_does_not_depend_on_where_it_is_searched(guess: float) -> None:
+    bets = every(of([1.0, 1.0, 0.0, -1.0, 1.0] * 30))
+
+    assert bets.unrefuted(THRESHOLD, guess, 0.3) == pytest.approx(bets.unrefuted(THRESHOLD, 0.4, 0.01), abs=2e-4)
+
+
+def test_no_draws_refute_nothing() -> None:
+    assert every(of([])).unrefuted(THRESHOLD, 0.0, 1.0) == (-1.0, 1.0)
