@@ -68,10 +68,11 @@ def test_equal_models_are_told_apart_in_at_most_5_percent_of_published_sizes() -
 
 
 @published
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ["gsm8k", "crux"])
 def test_servings_of_one_model_are_rarely_different(task: str) -> None:
     servings = [marks for name, marks in record(task).items() if "405B" in name]
     rng, orders = default_rng(19), 200
+    assert len(servings) == 3
     for a, b in combinations(servings, 2):
         found = Counter(bets(rng.permutation(b - a)).verdict for _ in range(orders))
         print(f"\n{task}, {np.mean(a != b):.1%} of the items flip: {dict(found)}")
