@@ -79,7 +79,7 @@ class Client:
     """One user at work until `over` says that it is enough."""
 
     def __init__(self, url: str, seed: int, memory: Memory, receiver: str) -> None:
-        self._http = httpx.AsyncClient(base_url=url, trust_env=False, timeout=10)
+        self._http = httpx.AsyncClient(base_url=url, trust_env=False, timeout=30)
         self._rng = random.Random(seed)
         self._memory = memory
         self._receiver = receiver
