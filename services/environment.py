@@ -109,12 +109,15 @@ def own_host(name: str, default: str, environ: Mapping[str, str] | None = None) 
 
 def addresses(name: str, default: str, environ: Mapping[str, str] | None = None) -> str:
     """Where a server is, as host:port; a name of several, as dns:///host:port; or several of both,
-    separated by commas."""
+    separated by commas. Without a default it may be unset."""
     given = text(name, default, environ)
+    if not given:
+        return ""
     listed = split(given)
     if not all(_is_address(one.removeprefix(DNS), least_port=1) for one in listed):
+        example = default or "127.0.0.1:8054"
         raise InvalidRequestError(
-            f"{name} must be host:port, such as {default}, or {DNS}host:port, or several of them separated by commas; "
+            f"{name} must be host:port, such as {example}, or {DNS}host:port, or several of them separated by commas; "
             f"it is {_shown(given)}."
         )
     return ",".join(listed)

@@ -15,7 +15,7 @@ from services.rpc import WRONG_SETTINGS
 ROOT = Path(__file__).resolve().parents[2]
 """The tree that holds `services` and `protos`."""
 _METRICS_PORT, _LAST_METRICS_PORT = "TOUCHSTONE_METRICS_PORT", 65_000
-SCHEDULER_PORT, RESULTS_PORT = 8051, 8052
+SCHEDULER_PORT, RESULTS_PORT, REPLICA_PORT = 8051, 8052, 8054
 """The addresses of the services that clients use by default."""
 
 
@@ -50,6 +50,8 @@ class Settings:
     nats_monitor_port: int
     scheduler_port: int
     results_port: int
+    replica_port: int
+    """At which the copy of the results is read; 0 if none is made."""
     evaluator_ports: tuple[int, ...]
     silent_s: float
     """How long an idle process may leave health checks unanswered before it is restarted."""
@@ -83,8 +85,11 @@ class Settings:
         metrics_ports = _metrics_ports(evaluators, environ)
         taken = {http_port, *metrics_ports.values()}
 
-        def port(name: str, usual: int = 0) -> int:
-            if name and environment.text(name, environ=environ):
+        def port(name: str, usual: int = 0, *, needed: bool = True) -> int:
+            given = name and environment.text(name, environ=environ)
+            if not needed:
+                return 0
+            if given:
                 chosen = fixed[name] = _port(name, 1, environ)
             elif usual and usual not in taken and take(usual):
                 chosen = usual
@@ -98,6 +103,8 @@ class Settings:
         nats_port, monitor_port = port("TOUCHSTONE_NATS_PORT"), port("TOUCHSTONE_NATS_MONITOR_PORT")
         scheduler_port = port("TOUCHSTONE_SCHEDULER_PORT", SCHEDULER_PORT)
         results_port = port("TOUCHSTONE_RESULTS_PORT", RESULTS_PORT)
+        copies = environment.number("TOUCHSTONE_REPLICA_S", 0, 0, environment.LONG_S, environ)
+        replica_port = port("TOUCHSTONE_REPLICA_PORT", REPLICA_PORT, needed=copies > 0)
         first = port("TOUCHSTONE_EVALUATOR_PORT")
         evaluator_ports = (first, *(port("") for _ in range(evaluators - 1)))
         if len({*fixed.values()}) < len(fixed):
@@ -120,6 +127,7 @@ class Settings:
             nats_monitor_port=monitor_port,
             scheduler_port=scheduler_port,
             results_port=results_port,
+            replica_port=replica_port,
             evaluator_ports=evaluator_ports,
             silent_s=environment.number("TOUCHSTONE_SILENT_S", SILENT_S, 5, 86_400, environ),
             metrics_ports=metrics_ports,

@@ -74,11 +74,18 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
         raise LaunchError(error.message) from error
 
     def served(
-        name: str, module: str, variables: Mapping[str, str], address: str, *, stage: int, grace_s: float
+        name: str,
+        module: str,
+        variables: Mapping[str, str],
+        address: str,
+        *options: str,
+        stage: int,
+        grace_s: float,
     ) -> Process:
         service = health.SCHEDULER if name == "scheduler" else ""
         ready, alive = health.grpc_health(address, trusted, service), health.grpc_life(address, trusted, service)
-        return Process(name, _module(module), {**variables, **_metrics(settings, name)}, ready, stage, grace_s, alive)
+        command = (*_module(module), *options)
+        return Process(name, command, {**variables, **_metrics(settings, name)}, ready, stage, grace_s, alive)
 
     def evaluator(number: int, port: int) -> Process:
         name, address = f"evaluator-{number}", f"127.0.0.1:{port}"
@@ -91,8 +98,11 @@ def service_processes(settings: Settings, state: StateDir, environ: Mapping[str,
         return served(name, "evaluator", keys | common | own, address, stage=3, grace_s=grace_s)
 
     results, scheduler = common["TOUCHSTONE_RESULTS"], common["TOUCHSTONE_SCHEDULER"]
+    replica = common.get("TOUCHSTONE_REPLICA", "")
+    copies = [served("replica", "results", common, replica, "--replica", stage=1, grace_s=5)] if replica else []
     return [
         served("results", "results", common, results, stage=1, grace_s=5),
+        *copies,
         served("scheduler", "scheduler", common, scheduler, stage=2, grace_s=4),
         *(evaluator(number, port) for number, port in enumerate(settings.evaluator_ports, 1)),
         gateway_process(settings, state, environ),
@@ -126,7 +136,9 @@ def _module(service: str) -> tuple[str, ...]:
 def addresses(settings: Settings, state: StateDir) -> dict[str, str]:
     """Where the services find each other, by environment variable."""
     scheduler, results = f"127.0.0.1:{settings.scheduler_port}", f"127.0.0.1:{settings.results_port}"
+    replica = f"127.0.0.1:{settings.replica_port}" if settings.replica_port else ""
     return {
+        **({"TOUCHSTONE_REPLICA": replica, "TOUCHSTONE_REPLICA_LISTEN": replica} if replica else {}),
         "TOUCHSTONE_NATS_URL": nats_url(settings, state),
         "TOUCHSTONE_NATS_MONITOR_URL": settings.nats_monitor_url,
         "TOUCHSTONE_SERVICE_TOKEN": state.service_token(),

@@ -70,7 +70,7 @@ from services.bus.contract import (
 from services.bus.datasets import DamagedError, Datasets
 from services.bus.headers import KIND_BEGUN, KIND_FAULT, KIND_ITEMS, KIND_PLAN, KIND_RETURNED, JobHeaders, ResultHeaders
 from services.bus.job_logs import job_logs, levels_from, of_job
-from services.bus.key_values import end_tasks, heed_cancel
+from services.bus.key_values import end_tasks, heed_cancel, until_first
 from services.bus.operations import Bus, OvertakenError, StreamFullError, Turn
 from services.bus.provider_batches import BatchRecord, BatchStage, ProviderBatches
 from services.bus.room import Level, Room
@@ -183,6 +183,7 @@ __all__ = [
     "serve_splits",
     "stream_configs",
     "unit_token",
+    "until_first",
     "watch_nats",
     "work_subject",
 ]

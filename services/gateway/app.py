@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from services.errors import AwayError, NoRoomError, TouchstoneError, UnauthenticatedError
-from services.gateway import context
+from services.gateway import context, replica
 from services.gateway.access.auth import ClosedAccess
 from services.gateway.api import routes as api
 from services.gateway.context import Context
@@ -57,6 +57,7 @@ def create_app(context: Context) -> Starlette:
             *([Middleware(Counting, routes=routes)] if metrics.HTTP_REQUESTS.on or traces.on() else []),
             Middleware(middleware.SecurityHeaders),
             Middleware(middleware.Compression),
+            *([Middleware(replica.Reading)] if context.settings.replica else []),
             Middleware(middleware.Errors, answer=_answer),
             Middleware(middleware.BodyLimit),
             Middleware(middleware.Access),
@@ -111,13 +112,16 @@ async def healthz(request: Request) -> JSONResponse:
 
 
 async def readyz(request: Request) -> JSONResponse:
-    """503 until the scheduler and the results service say that they are serving, users can be let in, and NATS answers,
-    if it ever did."""
+    """503 until the scheduler and the results service, or its copy, say that they are serving, users can be let in, and
+    NATS answers, if it ever did."""
     ctx = context.of(request)
     health = await ctx.backend.health()
+    if not health["results"] and await ctx.backend.copy_serves():
+        health["replica"] = True
     if ctx.bus is not None:
         health["nats"] = await ctx.bus.answers(_NATS_S)
-    ready = all(health.values()) and not isinstance(ctx.access, ClosedAccess)
+    enough = all(up for name, up in health.items() if name != "results" or "replica" not in health)
+    ready = enough and not isinstance(ctx.access, ClosedAccess)
     return JSONResponse(
         {"ready": ready, **{name: "serving" if up else "not serving" for name, up in health.items()}},
         200 if ready else 503,

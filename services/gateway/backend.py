@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -17,9 +17,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services import rpc
 from services.bus.room import Room
-from services.errors import AwayError, NoRoomError, TouchstoneError, UnavailableError
+from services.errors import AwayError, NoRoomError, NotFoundError, TouchstoneError, UnavailableError
 from services.gateway import tracing
-from touchstone.v1 import job_pb2, scheduler_service_pb2
+from services.gateway.replica import Replica, age
+from touchstone.v1 import dataset_service_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone.v1.dataset_service_pb2_grpc import DatasetServiceStub
 from touchstone.v1.results_service_pb2_grpc import ResultsServiceStub
 from touchstone.v1.scheduler_service_pb2_grpc import SchedulerServiceStub
@@ -137,8 +138,10 @@ class Backend:
         service_token: str,
         timeout_s: float,
         room: Room,
+        replica: grpc.aio.Channel | None = None,
     ) -> None:
-        """`room` is about the disk on which the services write, as far as it is known here."""
+        """`room` is about the disk on which the services write, as far as it is known here. `replica` leads to the copy
+        of the results, if there is one."""
         self._lines = {
             "scheduler": Line(scheduler, SCHEDULER, timeout_s),
             "results": Line(results, RESULTS, timeout_s),
@@ -147,9 +150,19 @@ class Backend:
         self.results = ResultsServiceStub(results)
         self.datasets = DatasetServiceStub(results)
         self._service_token = service_token
+        self._copy_line = Line(replica, RESULTS, timeout_s) if replica is not None else None
+        self._replica = self._copy_of(replica) if replica is not None else None
         self.room = room
         self.stored: dict[str, tuple[int, bool]] = {}
         """Jobs that were lately found in the results service: attempt, and whether it had ended."""
+
+    def _copy_of(self, channel: grpc.aio.Channel) -> Replica:
+        results, datasets = results_service_pb2.DESCRIPTOR, dataset_service_pb2.DESCRIPTOR
+        stubs: list[tuple[Any, Any, Any]] = [
+            (results.services_by_name["ResultsService"], self.results, ResultsServiceStub(channel)),
+            (datasets.services_by_name["DatasetService"], self.datasets, DatasetServiceStub(channel)),
+        ]
+        return Replica(stubs, lambda: self._lines["results"].serving(_HEALTH_S))
 
     async def ask(
         self,
@@ -158,20 +171,38 @@ class Backend:
         caller: rpc.Identity,
         *,
         timeout_s: float | None = None,
+        fresh: bool = False,
     ) -> R:
         """One unary call. Raises the domain error; AwayError when the service is silent, NoRoomError if the reason is a
-        lack of room, and UnavailableError when a live service takes longer than `timeout_s`, usually ANSWER_S."""
+        lack of room, and UnavailableError when a live service takes longer than `timeout_s`, usually ANSWER_S.
+
+        While the results service is away, the copy answers requests that only read, unless the answer must be `fresh`.
+        """
         metadata = rpc.metadata(self._service_token, caller)
         service = _service_of(request)
-        try:
-            call = method(request, timeout=timeout_s or ANSWER_S, metadata=metadata)
-            answer = await self._lines[service].answer(call, hurry=self.room.is_full())
-        except SilentError:
-            raise await self._reason(AwayError(_SILENCE[service]), service) from None
-        except grpc.aio.AioRpcError as error:
-            raise await self._reason(_translated(error, service), service) from error
-        tracing.note(answer)
-        return answer
+        replica = self._replica if service == "results" and age() is not None else None
+        found: TouchstoneError = AwayError(_SILENCE[service])
+        if replica is None or not replica.away:
+            hurry = replica is not None or self.room.is_full()
+            try:
+                call = method(request, timeout=timeout_s or ANSWER_S, metadata=metadata)
+                answer = await self._lines[service].answer(call, hurry=hurry)
+            except SilentError:
+                pass
+            except grpc.aio.AioRpcError as error:
+                found = _translated(error, service)
+            else:
+                tracing.note(answer)
+                return answer
+        if replica is not None and isinstance(found, AwayError):
+            replica.gone()
+            if not fresh:
+                try:
+                    copied: R = await replica.answer(method, request, metadata, timeout_s or ANSWER_S)
+                    return copied
+                except grpc.aio.AioRpcError as error:
+                    found = _of_copy(error, found)
+        raise await self._reason(found, service)
 
     async def send(
         self,
@@ -194,16 +225,34 @@ class Backend:
     async def stream(
         self, method: grpc.aio.UnaryStreamMultiCallable[Q, R], request: Q, caller: rpc.Identity
     ) -> AsyncGenerator[R]:
-        """The answers of one streaming call, without a deadline: the reader sets the pace. Raises like `ask`."""
-        call = method(request, metadata=rpc.metadata(self._service_token, caller), wait_for_ready=False)
-        try:
-            async for response in call:
-                yield response
-        except grpc.aio.AioRpcError as error:
-            service = _service_of(request)
-            raise await self._reason(_translated(error, service), service) from error
-        finally:
-            call.cancel()
+        """The answers of one streaming call, without a deadline: the reader sets the pace. Raises like `ask`. The copy
+        answers what the results service has not begun to answer."""
+        metadata, service = rpc.metadata(self._service_token, caller), _service_of(request)
+        replica = self._replica if service == "results" and age() is not None else None
+        found: TouchstoneError = AwayError(_SILENCE[service])
+        if replica is None or not replica.away:
+            call, begun = method(request, metadata=metadata, wait_for_ready=False), False
+            try:
+                async for response in call:
+                    begun = True
+                    yield response
+                return
+            except grpc.aio.AioRpcError as error:
+                found = _translated(error, service)
+                if begun:
+                    raise await self._reason(found, service) from error
+            finally:
+                call.cancel()
+        if replica is not None and isinstance(found, AwayError):
+            replica.gone()
+            try:
+                async with aclosing(replica.stream(method, request, metadata)) as copied:
+                    async for response in copied:
+                        yield response
+                return
+            except grpc.aio.AioRpcError as error:
+                found = _of_copy(error, found)
+        raise await self._reason(found, service)
 
     async def watch(self, job_id: str, caller: rpc.Identity) -> AsyncGenerator[job_pb2.Job]:
         """The job now and at each change, until it is finished. Raises like `ask`."""
@@ -235,11 +284,21 @@ class Backend:
     async def health(self) -> dict[str, bool]:
         """Whether each service says that it is serving."""
         serving = await asyncio.gather(*(line.serving(_HEALTH_S) for line in self._lines.values()))
-        return dict(zip(self._lines, serving, strict=True))
+        found = dict(zip(self._lines, serving, strict=True))
+        if self._replica is not None and found["results"]:
+            self._replica.away = False
+        return found
+
+    async def copy_serves(self) -> bool:
+        """Whether there is a copy of the results that answers."""
+        return self._copy_line is not None and await self._copy_line.serving(_HEALTH_S)
 
     async def close(self) -> None:
-        for line in self._lines.values():
-            await line.channel.close()
+        if self._replica is not None:
+            await self._replica.close()
+        for line in (*self._lines.values(), self._copy_line):
+            if line is not None:
+                await line.channel.close()
 
 
 def _service_of(request: Message) -> str:
@@ -256,6 +315,12 @@ def _translated(error: grpc.aio.AioRpcError, service: str) -> TouchstoneError:
     if type(domain) is TouchstoneError:
         return RpcFailureError(error.code(), domain.message)
     return domain
+
+
+def _of_copy(error: grpc.aio.AioRpcError, silence: TouchstoneError) -> TouchstoneError:
+    """What is not in the copy may be in the database."""
+    found = _translated(error, "results")
+    return silence if isinstance(found, NotFoundError | UnavailableError) else found
 
 
 _SILENCE = {

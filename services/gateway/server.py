@@ -50,7 +50,8 @@ def build(
     tls = rpc.Tls.from_env()
     scheduler, results = rpc.channel(settings.scheduler, tls, SCHEDULER), rpc.channel(settings.results, tls)
     room = bus.Room.from_env(settings.state_dir, "")
-    backend = Backend(scheduler, results, service_token, settings.call_timeout_s, room)
+    copy = rpc.channel(settings.replica, tls, patient=False) if settings.replica else None
+    backend = Backend(scheduler, results, service_token, settings.call_timeout_s, room, copy)
     catalogue = Catalogue(backend)
     context = Context(
         settings=settings,

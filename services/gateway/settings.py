@@ -16,18 +16,20 @@ from services.telemetry import serving
 class Settings:
     """Where the gateway listens, which services it asks, and its limits.
 
-    `scheduler` and `results` are gRPC addresses, host:port or several joined by commas. `call_timeout_s` is the
-    deadline of every call to them. Limits hold per user and per gateway process. `upload_max_bytes` is the most of an
-    upload as it is sent, perhaps compressed; one that sends nothing for `upload_idle_s` is ended. `state_dir` is the
-    launcher's, on whose disk the services write; None if they are elsewhere. With `airflow_url`, experiments that REST
-    starts run in the DAG `airflow_dag` there, for which the gateway needs a token, or a user with a password. `oidc` is
-    the provider with which browsers may log in; None without one.
+    `scheduler` and `results` are gRPC addresses, host:port or several joined by commas; `replica` is that of the
+    results' copy, empty without one. `call_timeout_s` is the deadline of every call to them. Limits hold per user and
+    per gateway process. `upload_max_bytes` is the most of an upload as it is sent, perhaps compressed; one that sends
+    nothing for `upload_idle_s` is ended. `state_dir` is the launcher's, on whose disk the services write; None if they
+    are elsewhere. With `airflow_url`, experiments that REST starts run in the DAG `airflow_dag` there, for which the
+    gateway needs a token, or a user with a password. `oidc` is the provider with which browsers may log in; None
+    without one.
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
     scheduler: str = "127.0.0.1:8051"
     results: str = "127.0.0.1:8052"
+    replica: str = ""
     requests_per_minute: int = 100
     streams_per_user: int = 8
     waits_per_user: int = 32
@@ -58,6 +60,7 @@ class Settings:
             port=limit("TOUCHSTONE_HTTP_PORT", cls.port, 0, environment.MOST_PORT),
             scheduler=environment.addresses("TOUCHSTONE_SCHEDULER", cls.scheduler),
             results=environment.addresses("TOUCHSTONE_RESULTS", cls.results),
+            replica=environment.addresses("TOUCHSTONE_REPLICA", cls.replica),
             requests_per_minute=limit("TOUCHSTONE_REQUESTS_PER_MINUTE", cls.requests_per_minute, 1, 1_000_000),
             streams_per_user=limit("TOUCHSTONE_STREAMS_PER_USER", cls.streams_per_user, 1, 10_000),
             waits_per_user=limit("TOUCHSTONE_WAITS_PER_USER", cls.waits_per_user, 1, 10_000),

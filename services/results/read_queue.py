@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 
 from services import rpc
 from services.errors import BusyError
-from services.results.storage.database import LONG_READERS, READERS, Connection, Database
+from services.results.storage.database import LONG_READERS, READERS, Connection, Reads
 from services.results.visibility import Visibility
 from services.telemetry import metrics
 
@@ -288,7 +288,7 @@ class KeptAnswers:
 class Questions:
     """Over one database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Reads) -> None:
         self._database = database
         self._quick = WaitingLine(READERS - 1, _MOST_WAITING, WAIT_S)
         self._long = WaitingLine(LONG_READERS - 1, _MOST_LONG_WAITING, WAIT_S)

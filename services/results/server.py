@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from services.results.judging.preparing import Judgings
 from services.results.measuring import STREAM_GAUGES, measure_files, measure_streams
 from services.results.mlflow.publishing import Publishing
 from services.results.read_queue import Questions
+from services.results.replica.copying import Copying
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
 from services.results.storage import text_retention
@@ -166,7 +167,7 @@ async def _serve(
     )
     await datasets.reconcile()
     # Before any new entry, which must not take the number of one that the database has lost.
-    await _until_first(
+    await bus.until_first(
         database.lost.wait(), _kept_feed(connection, database, aside).run(), _begin(connection, database, said)
     )
     services: list[tuple[Callable[[Any, Any], None], Any, str]] = [
@@ -184,7 +185,7 @@ async def _serve(
             purging = feeds.keep_room(connection, items, room, backups.holding)
             bounding = text_retention.keep_bounded(database, settings.answers_max_bytes)
             tidying = imports_store.keep_tidy(database, settings.answers_max_bytes)
-            await _until_first(
+            await bus.until_first(
                 stop.wait(),
                 database.lost.wait(),
                 items.run(),
@@ -204,6 +205,7 @@ async def _serve(
                 backups.serve(),
                 JobFiles(database, settings.job_files, room).run(),
                 Archiving(database, settings.archive, settings.s3_url, settings.scratch, room).run(),
+                Copying(database, settings.replica, settings.replica_s, room).run(),
                 Publishing(database, settings.mlflow).run(),
             )
         finally:
@@ -229,14 +231,3 @@ async def _begin(connection: bus.Bus, database: Database, said: kept_stream.Kept
         if mark.sequence >= last:
             return await said.begin()
         await asyncio.sleep(_LOOK_S)
-
-
-async def _until_first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Runs all until one ends, then ends the others. Raises the error of the first."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        await bus.end_tasks(tasks)

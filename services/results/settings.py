@@ -24,7 +24,8 @@ class Settings:
 
     `reads` is "open", or "own" if users may read only their own jobs. Texts of finished jobs' answers take at most
     `answers_max_bytes`, and datasets `datasets_max_bytes`; 0 means no limit. `archive` is the folder or bucket of
-    finished jobs, "" for none, and `s3_url` where buckets are, "" for Amazon's.
+    finished jobs, "" for none, and `s3_url` where buckets are, "" for Amazon's. At most every `replica_s` seconds, the
+    database is copied for reads, which a process at `replica_listen` answers; 0 for never.
     """
 
     listen: str
@@ -40,6 +41,13 @@ class Settings:
     metrics: serving.Settings = field(default_factory=serving.Settings)
     archive: str = ""
     s3_url: str = ""
+    replica_s: float = 0
+    replica_listen: str = ""
+
+    @property
+    def replica(self) -> Path:
+        """The folder of copies for reads."""
+        return self.database.parent / "replica"
 
     @property
     def scratch(self) -> Path:
@@ -55,7 +63,7 @@ class Settings:
     def written(self) -> tuple[Path, ...]:
         """Folders into which DuckDB may write, apart from its own."""
         backups = self.backup_scratch if store.is_bucket(self.backups) else Path(self.backups)
-        return backups, self.job_files, self.scratch
+        return backups, self.job_files, self.scratch, self.replica
 
     @property
     def job_files(self) -> Path:
@@ -80,6 +88,8 @@ class Settings:
             metrics=serving.Settings.from_env(),
             archive=_place("TOUCHSTONE_ARCHIVE", ""),
             s3_url=store.s3_url(),
+            replica_s=environment.number("TOUCHSTONE_REPLICA_S", 0, 0, environment.LONG_S),
+            replica_listen=environment.listen("TOUCHSTONE_REPLICA_LISTEN", "127.0.0.1:8054"),
         )
 
 

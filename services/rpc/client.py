@@ -65,8 +65,8 @@ _LATE_CHECKS = 400
 _Told = tuple[grpc.StatusCode, str, grpc.aio.Metadata]
 
 
-def channel(address: str, tls: Tls = PLAIN, leads: str = "") -> grpc.aio.Channel:
-    """A channel that reconnects and retries UNAVAILABLE.
+def channel(address: str, tls: Tls = PLAIN, leads: str = "", *, patient: bool = True) -> grpc.aio.Channel:
+    """A channel that reconnects. If `patient`, it waits for a server and retries UNAVAILABLE.
 
     `address` is host:port; a name of several servers, as dns:///host:port; or several of both, separated
     by commas: see `services.rpc.addresses`. `leads` is the full name of a service that only one of them answers.
@@ -74,7 +74,7 @@ def channel(address: str, tls: Tls = PLAIN, leads: str = "") -> grpc.aio.Channel
     listed = split(address)
     if len(listed) > 1:
         return Balanced([_one(one, tls, leads, listed=True) for one in listed], ONCE)
-    return _one(address, tls, leads, listed=False)
+    return _one(address, tls, leads, listed=not patient)
 
 
 def _one(address: str, tls: Tls, leads: str, *, listed: bool) -> grpc.aio.Channel:
@@ -90,7 +90,7 @@ def _one(address: str, tls: Tls, leads: str, *, listed: bool) -> grpc.aio.Channe
         ("grpc.keepalive_timeout_ms", 3_000),
     ]
     if listed:
-        # `Balanced` tries the other servers instead, at once; and it does not wait 20 s for a host that is cut off.
+        # Another server is tried instead, at once; and `Balanced` does not wait 20 s for a host that is cut off.
         options += [("grpc.enable_retries", 0), ("grpc.min_reconnect_backoff_ms", 2000)]
     credentials = tls.channel_credentials()
     if credentials is None:

@@ -18,6 +18,9 @@ sent again. Any answer will do."""
 LOOK_S = 3.0
 """Most seconds for that answer."""
 
+AS_OF = "touchstone-as-of"
+"""A header of the answers of a copy of the results: when these were so, as ISO 8601."""
+
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0
 _STREAM_S = 15.0
 """How long a stream without a deadline looks for a server."""

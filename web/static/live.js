@@ -21,6 +21,7 @@
   const UNFOCUSED_MS = 3000;
   const MOST_REST_MS = 3000;
   const REST_FACTOR = 20;
+  const SETTLED_MS = 3000;
   let swapped = 0;
   let took = 0;
   let turn = 0;
@@ -33,12 +34,25 @@
   function say(sentence) {
     away = Boolean(sentence);
     const line = document.getElementById("silence");
-    if (line.textContent !== sentence) line.textContent = sentence;
-    line.hidden = !away;
+    // A page with figures of a copy says itself from when they are.
+    if (!line.dataset.asOf) {
+      if (line.textContent !== sentence) line.textContent = sentence;
+      line.hidden = !away;
+    }
     for (const beat of document.querySelectorAll(".beat")) {
       beat.classList.toggle("lost", away);
       beat.lastElementChild.textContent = away ? "reconnecting" : "live";
     }
+  }
+
+  // Such a page is drawn again when the services answer. What someone writes is not taken away. What is told at first
+  // may be older than the page.
+  function renew() {
+    const line = document.getElementById("silence");
+    if (!line.dataset.asOf || performance.now() < SETTLED_MS) return;
+    const field = document.activeElement;
+    if (!field?.matches("input:not([type=checkbox]), textarea, select")) return location.reload();
+    line.textContent = `The results service answers again. Figures are from ${line.dataset.asOf} UTC: reload the page.`;
   }
 
   function keep(fresh) {
@@ -119,6 +133,7 @@
       at = data.pulse.at;
       marks = data.pulse.marks;
       say(data.pulse.silence);
+      if (data.pulse.answering) renew();
       keep(data.pulse.parts);
       look();
       if (!job()) urgent = false;

@@ -112,7 +112,7 @@ class LiveStream {
     // A new connection begins with everything: pages get what they do not have yet.
     for (const [target, html] of Object.entries(told.parts)) if (held[target] === html) delete told.parts[target];
     if (event === "pulse") {
-      const plain = ({ silence, marks, parts }) => JSON.stringify([silence, marks, parts]);
+      const plain = ({ silence, answering, marks, parts }) => JSON.stringify([silence, answering, marks, parts]);
       const same = before && plain(told) === plain({ ...before, parts: {} });
       if (same && Date.now() - this.pulsed < QUIET_MS) return;
       this.pulsed = Date.now();

@@ -100,7 +100,13 @@ async def _pulses(ctx: Context, caller: Caller, outbox: _Outbox) -> None:
             drawn = {name: ctx.templates.get_template(file).render(shell=shell) for name, file in _FRAME.items()}
             fresh = _fresh(sent, drawn)
         at = datetime.now(UTC).strftime("%H:%M:%S")
-        pulse = {"at": at, "silence": ctx.pulse.silence, "marks": ctx.pulse.marks, "parts": fresh}
+        pulse = {
+            "at": at,
+            "silence": ctx.pulse.silence,
+            "answering": ctx.pulse.answering,
+            "marks": ctx.pulse.marks,
+            "parts": fresh,
+        }
         await outbox.put(_message("pulse", pulse))
         await ctx.pulse.turn(PULSE_EVERY_S)
 

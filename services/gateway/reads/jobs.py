@@ -202,7 +202,7 @@ async def _is_stored(backend: Backend, job: job_pb2.Job, caller: rpc.Identity) -
     """Whether the results service counts the job as the scheduler does, or has heard of more."""
     request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job.job_id)
     try:
-        stored = (await backend.ask(backend.results.GetJob, request, caller, timeout_s=_SETTLE_S)).job
+        stored = (await backend.ask(backend.results.GetJob, request, caller, timeout_s=_SETTLE_S, fresh=True)).job
     except NotFoundError:
         return False
     except TouchstoneError:

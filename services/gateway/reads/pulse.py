@@ -37,6 +37,7 @@ class Pulse:
         self._tasks: list[asyncio.Task[None]] = []
         self._heard: dict[str, datetime] = {}
         self._silent: dict[str, datetime] = {}
+        self._asked = False
         self._past: deque[str] = deque(maxlen=_SETTLED_BEATS)
         self._turn = asyncio.Event()
         self.queue: queue_pb2.Queue | None = None
@@ -54,7 +55,7 @@ class Pulse:
         finally:
             self._pages -= 1
             if not self._pages:
-                tasks, self._tasks, self.marks = self._tasks, [], {}
+                tasks, self._tasks, self.marks, self._asked = self._tasks, [], {}, False
                 self._past.clear()
                 await end_tasks(tasks)
 
@@ -73,6 +74,11 @@ class Pulse:
         since = min(self._silent.values()).strftime("%H:%M:%S")
         return f"Reconnecting to {names}. Figures are from {since} UTC."
 
+    @property
+    def answering(self) -> bool:
+        """Whether all services are known to answer."""
+        return self._asked and not self._silent
+
     async def _listen(self) -> None:
         while True:
             answering = await self._backend.health()
@@ -82,7 +88,8 @@ class Pulse:
             now = datetime.now(UTC)
             silent = {name: self._heard.setdefault(name, now) for name, well in answering.items() if not well}
             self._heard |= {name: now for name, well in answering.items() if well}
-            if silent.keys() != self._silent.keys():
+            changed, self._asked = not self._asked or silent.keys() != self._silent.keys(), True
+            if changed:
                 self._silent = silent
                 self._tell()
             await asyncio.sleep(BEAT_S)

@@ -20,7 +20,7 @@ from services.results.comparison.selection import comparability, runs
 from services.results.comparison.selection.comparability import Comparability
 from services.results.comparison.shared_rows import SharedRows
 from services.results.paired.pairs.difference import Difference, Pair, Pairs, Terms
-from services.results.storage.database import Connection, Database
+from services.results.storage.database import Connection, Reads
 from services.words import suites
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class BoardRankRanges:
     board's rank ranges, so that later reads of a slow board do not wait again.
     """
 
-    def __init__(self, database: Database, most: int = MOST, moment_s: float = _MOMENT_S) -> None:
+    def __init__(self, database: Reads, most: int = MOST, moment_s: float = _MOMENT_S) -> None:
         self._database = database
         self._most = most
         self._moment_s = moment_s

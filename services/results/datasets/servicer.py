@@ -1,4 +1,4 @@
-"""DatasetService over gRPC."""
+"""DatasetService over gRPC: reads, uploads, deletions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from services.results.datasets import index, stored_rows
 from services.results.datasets.deleting import Deletions
 from services.results.datasets.garbage_collection import Collector
 from services.results.datasets.index import Request, fingerprint
+from services.results.datasets.read_servicer import DatasetReadServicer
 from services.results.datasets.uploading import Uploads
 from services.results.installation import Installation
 from services.results.read_queue import Questions
-from services.results.storage.database import Connection, Database
+from services.results.storage.database import Database
 from services.rpc import Identity
 from services.words import refusals, scorers
 from services.words.fields import EXPIRY_S
@@ -87,7 +88,7 @@ def _owner(asked: dataset_pb2.DatasetOptions, caller: Identity) -> str:
     return (asked.owner or caller.user) if caller.role == token_pb2.ROLE_SERVICE else caller.user
 
 
-class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
+class DatasetServicer(DatasetReadServicer, dataset_service_pb2_grpc.DatasetServiceServicer):
     """`reads` is the setting. Anybody may upload; a dataset's owner or an admin deletes it."""
 
     def __init__(
@@ -102,15 +103,13 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         questions: Questions,
         reads: str = visibility.OPEN,
     ) -> None:
+        super().__init__(store, questions, reads)
         self._bus = connection
-        self._store = store
         self._database = database
         self._uploads = uploads
         self._deletions = deletions
         self._collector = collector
-        self._reads = reads
         self._room = room
-        self._questions = questions
 
     async def UploadDataset(
         self, request_iterator: AsyncIterator[pb.UploadDatasetRequest], context: Any
@@ -169,31 +168,6 @@ class DatasetServicer(dataset_service_pb2_grpc.DatasetServiceServicer):
         """Raises InvalidRequestError; of a name that is not built in also UnavailableError."""
         if scoring.scorer and scoring.scorer not in SCORERS:
             require_scorer(scoring, await Installation(self._bus).scorers())
-
-    async def GetDataset(self, request: pb.GetDatasetRequest, context: Any) -> pb.GetDatasetResponse:
-        visible = visibility.of_caller(self._reads)
-
-        def ask(connection: Connection) -> pb.GetDatasetResponse:
-            dataset = index.get(connection, request.dataset_id, visible)
-            (jobs,) = index.jobs_over(connection, [request.dataset_id])
-            return pb.GetDatasetResponse(dataset=dataset, live_jobs=jobs.live, finished_jobs=jobs.finished)
-
-        return await self._questions.once(request, visible, lambda: self._questions.read(ask))
-
-    async def ListDatasets(self, request: pb.ListDatasetsRequest, context: Any) -> pb.ListDatasetsResponse:
-        visible = visibility.of_caller(self._reads)
-        return await self._questions.once(
-            request, visible, lambda: self._questions.read(lambda c: index.list_datasets(c, request, visible))
-        )
-
-    async def ListDatasetRows(self, request: pb.ListDatasetRowsRequest, context: Any) -> pb.ListDatasetRowsResponse:
-        visible = visibility.of_caller(self._reads)
-
-        async def rows() -> pb.ListDatasetRowsResponse:
-            await self._questions.read(lambda c: index.get(c, request.dataset_id, visible))
-            return await self._questions.read_shards(stored_rows.list_rows(self._store, request))
-
-        return await self._questions.once(request, visible, rows)
 
     async def DeleteDataset(self, request: pb.DeleteDatasetRequest, context: Any) -> pb.DeleteDatasetResponse:
         dataset = await self._visible(request.dataset_id)

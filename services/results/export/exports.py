@@ -12,7 +12,7 @@ from services.results.datasets.stored_rows import Pictures, StoredPictures
 from services.results.export import batch_rows, golden_rows, item_rows, job_rows, metric_rows, tables
 from services.results.export.golden_rows import Golden
 from services.results.export.tables import Table
-from services.results.storage.database import Connection, Database
+from services.results.storage.database import Connection, Reads
 from services.results.visibility import EVERYTHING, Visibility
 from services.telemetry import metrics
 from services.words import refusals
@@ -29,7 +29,7 @@ class Exports:
     call is cancelled."""
 
     def __init__(
-        self, database: Database, store: Datasets | None = None, stall_s: float = 60, whole_s: float = 3600
+        self, database: Reads, store: Datasets | None = None, stall_s: float = 60, whole_s: float = 3600
     ) -> None:
         self._database = database
         self._store = store

@@ -18,7 +18,7 @@ from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import duckdb
 
@@ -130,6 +130,22 @@ def damaged(path: Path, why: str) -> DamagedFilesError:
     )
 
 
+class Reads(Protocol):
+    """What can be asked of a database, and of a copy of one: see `Database`."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def jobs_version(self) -> int: ...
+
+    async def read(self, ask: Callable[[Connection], T]) -> T: ...
+
+    async def read_long(self, ask: Callable[[Connection], T]) -> T: ...
+
+    def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]: ...
+
+
 class Database:
     """Runs functions against the database off the event loop: writes one at a time, reads side by side."""
 
@@ -140,6 +156,8 @@ class Database:
         self._readers = ThreadPoolExecutor(READERS, "reader")
         self._long_readers = ThreadPoolExecutor(LONG_READERS, "long reader")
         self._streamers = ThreadPoolExecutor(STREAMERS, "streamer")
+        self._copier = ThreadPoolExecutor(1, "copier")
+        self._copying: Connection | None = None
         self._operations = {
             self._writer: metrics.WRITE,
             self._readers: metrics.READ,
@@ -199,12 +217,16 @@ class Database:
 
     async def copy(self, path: Path) -> None:
         """Writes everything committed so far to a new file, on one snapshot, while writes continue. Reads every block,
-        so that a damaged one is noticed. Raises as `read`, and OSError when the new file cannot be written."""
-        await self._run(self._long_readers, partial(self._copy, path))
+        so that a damaged one is noticed. `close` gives it up. Raises as `read`, and OSError when the new file cannot be
+        written."""
+        await self._run(self._copier, partial(self._copy, path))
 
     async def close(self) -> None:
         """Waits for what is running, then closes the file."""
-        for pool in (self._writer, self._readers, self._long_readers, self._streamers):
+        if (copying := self._copying) is not None:
+            with contextlib.suppress(duckdb.Error):  # it has just ended
+                copying.interrupt()
+        for pool in (self._writer, self._readers, self._long_readers, self._streamers, self._copier):
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
         with contextlib.suppress(duckdb.Error):
             self._connection.close()
@@ -266,13 +288,19 @@ class Database:
         with self._connection.cursor() as cursor:
             name = str(path).replace("'", "''")
             (source,) = cursor.execute("SELECT current_database()").fetchall()[0]
-            with writing_elsewhere():
-                cursor.execute(f"ATTACH '{name}' AS copied")
-                try:
-                    cursor.execute(f'COPY FROM DATABASE "{source}" TO copied')
-                    cursor.execute("CHECKPOINT copied")
-                finally:
-                    cursor.execute("DETACH copied")
+            self._copying = cursor
+            try:
+                with writing_elsewhere():
+                    cursor.execute(f"ATTACH '{name}' AS copied")
+                    try:
+                        cursor.execute(f'COPY FROM DATABASE "{source}" TO copied')
+                        cursor.execute("CHECKPOINT copied")
+                    finally:
+                        cursor.execute("DETACH copied")
+            except duckdb.InterruptException as error:
+                raise UnavailableError("The copy was given up, as the results service ends.") from error
+            finally:
+                self._copying = None
 
     def _snapshot(self, ask: Callable[[Connection], T]) -> T:
         with self._connection.cursor() as cursor:

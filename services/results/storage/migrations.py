@@ -140,6 +140,24 @@ def open_file(path: Path, *folders: Path) -> Connection:
     return connection
 
 
+def open_copy(path: Path) -> Connection:
+    """Opens a copy of a database for reading alone. Raises UnavailableError if it cannot be read or has another schema
+    than this version's."""
+    try:
+        connection = duckdb.connect(str(path), read_only=True, config={**_HARDENED, "memory_limit": MEMORY})
+        try:
+            _lock_in(connection, ())
+            ((schema,),) = connection.execute("SELECT max(number) FROM migrations").fetchall()
+            if schema != (known := migrations()[-1][0]):
+                raise UnavailableError(f"It has schema {schema}; this version reads {known}.")
+        except BaseException:
+            connection.close()
+            raise
+    except (duckdb.Error, OSError) as error:
+        raise UnavailableError(f"It cannot be read: {str(error).splitlines()[0]}") from error
+    return connection
+
+
 def _lock_in(connection: Connection, folders: Sequence[Path]) -> None:
     # Not by the configuration above, which takes no folders.
     allowed = ", ".join("'" + str(folder.absolute()).replace("'", "''") + "/'" for folder in folders)

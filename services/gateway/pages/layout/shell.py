@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from services.errors import NoRoomError, TouchstoneError
-from services.gateway import context
+from services.gateway import context, replica
 from services.gateway.access.auth import Caller
 from services.gateway.access.claims import USER_PREFIX
 from touchstone.v1 import endpoint_pb2, queue_pb2
@@ -29,6 +29,8 @@ class Shell:
     """What everybody should know, such as that the disk is full."""
     marks: Mapping[str, str] = field(default_factory=dict)
     """What the page shows, as the event stream names it; empty if that is not known."""
+    as_of: str = ""
+    """When figures of a copy of the results were so, as the time of day; empty if the results service answered."""
 
     @property
     def user(self) -> str:
@@ -53,8 +55,11 @@ def is_fragment(connection: HTTPConnection) -> bool:
 def fragment(connection: HTTPConnection, template: str, values: Mapping[str, object], status: int = 200) -> Response:
     """A part of a page: the same template that the page includes."""
     ctx = context.of(connection)
-    shell = Shell("", connection.scope.get("state", {}).get("caller"), None, [])
+    shell = Shell("", connection.scope.get("state", {}).get("caller"), None, [], as_of=_as_of())
     html = ctx.templates.get_template(template).render(shell=shell, **values)
+    if shell.as_of:
+        line = ctx.templates.get_template("_silence.html").render(shell=shell)
+        html += f'<hx-partial hx-target="#silence" hx-swap="outerMorph">{line}</hx-partial>'
     return HTMLResponse(html, status, {"Vary": "HX-Request"})
 
 
@@ -83,7 +88,12 @@ async def load(connection: HTTPConnection, page: str) -> Shell:
         except TouchstoneError:
             queue = None
     notice = notice or (queue.notice if queue else "")
-    return Shell(page, caller, queue, endpoints, notice, state.get("marks", {}))
+    return Shell(page, caller, queue, endpoints, notice, state.get("marks", {}), _as_of())
+
+
+def _as_of() -> str:
+    found = replica.age()
+    return found.clock if found else ""
 
 
 def go_to(request: HTTPConnection, address: str) -> Response:

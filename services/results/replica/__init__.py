@@ -1,0 +1,1 @@
+"""A copy of the database, from which a separate process answers reads while the results service is away."""
