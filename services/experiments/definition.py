@@ -23,6 +23,8 @@ MAX_MODEL_B = 4.0
 KEEP_ALIVE = 0
 """Ollama unloads a model after each answer, so that two models are never in memory together."""
 N_TIPS = 5
+ODD = "references"
+"""Among the scenarios of a stored definition: `odd_references`."""
 _OF_A_RUN = ("models", "max_model_b", "max_judge_b", "budget_usd", "priority")
 """What may differ between runs of one experiment."""
 
@@ -98,6 +100,8 @@ class Definition:
         ids = [one.scenario_id for one in self.scenarios]
         if ids != [scenarios.default_id(place) for place in range(len(ids))]:
             made["scenarios"] = {**made["scenarios"], "ids": ids}
+        if odd := scenarios.odd_references(self.scenarios):
+            made["scenarios"] = {**made["scenarios"], ODD: odd}
         return made
 
     def written(self) -> str:

@@ -19,8 +19,8 @@ from services.experiments import grid, plain_values, prompts, scenarios
 from services.experiments.definition import KEEP_ALIVE, MAX_MODEL_B, N_TIPS, Definition, Model, too_large
 from services.experiments.fields import NAME, NAME_RULE, DefinitionError, Fields, suggestion
 from services.experiments.prompts import Prompt
-from services.experiments.scenarios import MOST_SCENARIOS, SETS, TIPS, Scenario
-from services.words import refusals, rubrics
+from services.experiments.scenarios import MOST_SCENARIOS, REFERENCE, SETS, TIPS, Scenario
+from services.words import references, refusals, rubrics
 from services.words.enums import PRIORITIES
 from services.words.fields import INT64_MAX, number_problem
 from services.words.job_options import ALL, MOST_MODEL
@@ -339,6 +339,8 @@ class _Reader(Fields):
                 self.say(f"{path}.{name}", f"{path}.{name} is set by the experiment. Use another name.")
             elif len(name) > _MOST_FIELD_NAME:
                 self.say(path, f"A name in {path} has more than {_MOST_FIELD_NAME} characters. Shorten it.")
+        if why := references.fault(row.get(REFERENCE)):
+            self.say(f"{path}.{REFERENCE}", f"{path}: {why}")
         if (size := len(dump(row).encode())) > MOST_SCENARIO:
             self.say(path, f"{refusals.too_large(path, size, MOST_SCENARIO, 'bytes')} Shorten it.")
         return Scenario(scenario_id, {name: value for name, value in row.items() if name != "id"})

@@ -16,7 +16,7 @@ from typing import Any
 from services.chat_requests.faults import WrongRowError
 from services.chat_requests.strict_json import MOST_LINE_BYTES, dump, parse
 from services.experiments.prompts import data
-from services.words import refusals
+from services.words import references, refusals
 
 TIPS = "tips"
 SETS = (TIPS,)
@@ -67,6 +67,23 @@ def tips() -> tuple[Scenario, ...]:
 def default_id(place: int) -> str:
     """Of a scenario without an id, by its place from 0: "s-0001" of the first."""
     return f"s-{place + 1:04}"
+
+
+def odd_references(scenarios: Sequence[Scenario]) -> list[Any]:
+    """What rows do not say of the references of these scenarios: of each scenario null, or a list of the place of its
+    reference among the fields and, where a row has none for it, the value. Empty where all have one place, or stand at
+    the end before it: that is found by trying."""
+    fields = [list(one.fields.items()) for one in scenarios]
+    places = [next((n for n, (name, _) in enumerate(one) if name == REFERENCE), None) for one in fields]
+    known = [(place, len(one) - 1) for place, one in zip(places, fields, strict=True) if place is not None]
+    lost = [place is not None and references.is_none(one[place][1]) for place, one in zip(places, fields, strict=True)]
+    common = max((place for place, _ in known), default=0)
+    if not any(lost) and all(place == min(common, last) for place, last in known):
+        return []
+    return [
+        None if place is None else [place, one[place][1]] if dropped else [place]
+        for place, one, dropped in zip(places, fields, lost, strict=True)
+    ]
 
 
 def digest(scenarios: Sequence[Scenario]) -> str:

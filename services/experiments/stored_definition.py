@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from services.experiments import scenarios
-from services.experiments.definition import Definition, Model
+from services.experiments.definition import ODD, Definition, Model
 from services.experiments.grid import OF_ROWS
 from services.experiments.prompts import Prompt
 from services.experiments.reading import RUBRIC, shipped_rubric
@@ -87,28 +87,32 @@ def _scenarios(
     if "set" in held:
         return scenarios.tips()[: held["count"]]
     known = list(islice(rows, 0, experiment.scenarios * experiment.repeats, max(1, experiment.repeats)))
-    for found in _read(known):
+    for found in _read(known, held.get(ODD)):
         if scenarios.digest(found) == held["sha256"]:
             return found
     raise LostScenariosError(f"The scenarios of experiment {experiment.name} are not stored any more.")
 
 
-def _read(rows: list[dataset_pb2.DatasetRow]) -> Iterator[tuple[Scenario, ...]]:
-    """The scenarios. Rows do not tell the place of a reference among the fields, so each place is tried."""
+def _read(rows: list[dataset_pb2.DatasetRow], odd: list[Any] | None) -> Iterator[tuple[Scenario, ...]]:
+    """The scenarios. Rows do not tell the place of a reference among the fields: where `odd` does not tell it either,
+    each place is tried."""
     held = [json.loads(row.metadata) for row in rows]
     fields = [{name: one[name] for name in one if name not in OF_ROWS} for one in held]
     ids = [str(one["scenario"]) for one in held]
-    most = max(map(len, fields), default=0) if any(row.reference for row in rows) else 0
+    references = [json.loads(row.reference) if row.reference else None for row in rows]
+    most = 0 if odd or not any(row.reference for row in rows) else max(map(len, fields), default=0)
     for place in range(most, -1, -1):
+        told = odd or [[place] if row.reference else None for row in rows]
         yield tuple(
-            Scenario(scenario_id, _with_reference(one, row.reference, place))
-            for scenario_id, one, row in zip(ids, fields, rows, strict=True)
+            Scenario(scenario_id, _with_reference(one, reference, where))
+            for scenario_id, one, reference, where in zip(ids, fields, references, told, strict=False)
         )
 
 
-def _with_reference(fields: dict[str, Any], reference: str, place: int) -> dict[str, Any]:
-    if not reference:
+def _with_reference(fields: dict[str, Any], reference: Any, where: list[Any] | None) -> dict[str, Any]:
+    """`where` is the place and, where the row has no reference for it, the value."""
+    if where is None:
         return fields
     named = list(fields.items())
-    named.insert(place, (REFERENCE, json.loads(reference)))
+    named.insert(where[0], (REFERENCE, where[1] if len(where) > 1 else reference))
     return dict(named)

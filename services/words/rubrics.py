@@ -22,6 +22,8 @@ COMPOSITE = "composite"
 MOST_CRITERIA, MOST_CHOICES, MOST_EXAMPLES = 12, 20, 20
 MOST_JUDGES, MOST_REPEATS = 3, 10
 """Judges that a run may name, and judgements of each answer by one of them."""
+FORM = "judgement"
+"""The name under which an endpoint is asked for a judgement's form."""
 MOST_BYTES = 12 * 1024
 """Of a rubric as JSON. It travels with every unit of a job."""
 OUTSIDE_JUDGE = r"[A-Za-z0-9_.:/-]{1,100}"

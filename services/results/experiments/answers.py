@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import numpy.typing as npt
 
+from services.results.experiments.judge_names import JudgeNames
 from services.results.experiments.stored import Stored
 from services.results.statistics.metric_values import Floats, Ints
 from services.results.storage.database import Connection, query
@@ -85,14 +86,14 @@ def asked(connection: Connection, experiment: Stored, span: Span = EVERY) -> Ask
 def judged(
     connection: Connection, experiment: Stored, answers: Asked, ratings: Ratings, span: Span = EVERY
 ) -> dict[str, Said]:
-    """By judge, as "endpoint/model", in the order in which they began: the mean over a judge's judgements of an answer.
-    Judges outside Touchstone follow by name, as "outside:rater/judge".
+    """By judge, as `JudgeNames` calls it, in the order in which they began: the mean over a judge's judgements of an
+    answer. Judges outside Touchstone follow by name, as "outside:rater/judge".
 
     Of several jobs of one judge, the newest that scored an answer counts. Judgements of an earlier attempt's answer do
     not count for the one that replaced it.
     """
     places = {job.job_id: place for place, job in enumerate(experiment.jobs)}
-    jobs = _judges(connection, list(places), rubrics.written(experiment.rubric))
+    jobs = _judges(connection, list(places), rubrics.written(experiment.rubric), JudgeNames())
     names = rubrics.names(experiment.rubric)
     if not jobs:
         return _outside(experiment, ratings)
@@ -124,13 +125,14 @@ def live_judges(connection: Connection, experiment: Stored) -> list[str]:
     """Judges by the experiment's rubric that wait or run, or that are still to start: once no job of the experiment
     waits or runs, and then within moments. Those that have not started by then could not, or were deleted."""
     jobs = [job.job_id for job in experiment.jobs]
-    known = _judges(connection, jobs, rubrics.written(experiment.rubric))
+    called = JudgeNames()
+    known = _judges(connection, jobs, rubrics.written(experiment.rubric), called)
     found = [one.judge for one in known if one.live]
     answering = any(not is_finished(job) for job in experiment.jobs)
     if answering or _changed_lately(connection, jobs):
         begun = {(one.judged, one.judge, one.attempt) for one in known}
         judged = [job for job in experiment.jobs if answering or job.state == job_pb2.Job.STATE_COMPLETED]
-        asked = ((job, f"{judge.endpoint}/{judge.model}") for job in judged for judge in job.spec.judges)
+        asked = ((job, called.of(judge)) for job in judged for judge in job.spec.judges)
         found += [judge for job, judge in asked if (job.job_id, judge, job.attempt) not in begun]
     return sorted(set(found))
 
@@ -201,19 +203,19 @@ class _Judge:
     live: bool
 
 
-def _judges(connection: Connection, jobs: Sequence[str], rubric: str) -> list[_Judge]:
+def _judges(connection: Connection, jobs: Sequence[str], rubric: str, called: JudgeNames) -> list[_Judge]:
     """By age, of judges that have this rubric."""
     rows = connection.execute(
-        "SELECT j.job_id, j.endpoint, j.model, j.job, d.dataset FROM jobs j JOIN datasets d ON d.id = j.suite "
+        "SELECT j.job_id, j.job, d.dataset FROM jobs j JOIN datasets d ON d.id = j.suite "
         "WHERE d.judged_job IN (SELECT unnest($jobs::VARCHAR[])) ORDER BY j.created_at, j.job_id",
         {"jobs": list(jobs)},
     ).fetchall()
     found = []
-    for job_id, endpoint, model, job, blob in rows:
+    for job_id, held, blob in rows:
         judging: job_pb2.Judging = dataset_pb2.Dataset.FromString(blob).judging
         if judging.rubric == rubric and not judging.against_job_id:
-            live = not is_finished(job_pb2.Job.FromString(job))
-            found.append(_Judge(job_id, f"{endpoint}/{model}", judging.job_id, judging.attempt, live))
+            job = job_pb2.Job.FromString(held)
+            found.append(_Judge(job_id, called.of(job.spec), judging.job_id, judging.attempt, not is_finished(job)))
     return found
 
 

@@ -12,7 +12,7 @@ from services.bus import Room
 from services.chat_requests.strict_json import dump
 from services.errors import ConflictError, InvalidRequestError
 from services.experiments import grid, reading
-from services.experiments.definition import Definition
+from services.experiments.definition import ODD, Definition
 from services.results.datasets.uploading import Uploads
 from touchstone.v1 import dataset_pb2
 
@@ -65,7 +65,7 @@ def source_of(definition: Definition) -> dataset_pb2.ExperimentSource:
 
 def differing(kept: dataset_pb2.ExperimentSource, asked: dataset_pb2.ExperimentSource) -> str:
     """The sentence that says in what an experiment differs from another one of its name; empty if in nothing."""
-    before, now = json.loads(kept.definition), json.loads(asked.definition)
+    before, now = _compared(kept), _compared(asked)
     names = [name for name in dict.fromkeys([*before, *now]) if before.get(name) != now.get(name)]
     if not names:
         return ""
@@ -74,6 +74,13 @@ def differing(kept: dataset_pb2.ExperimentSource, asked: dataset_pb2.ExperimentS
         f"Experiment {kept.name} exists and differs in: {told}. Choose another name. Only models and judges can "
         "be added to an experiment."
     )
+
+
+def _compared(source: dataset_pb2.ExperimentSource) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(source.definition)
+    # Earlier versions did not keep it, and the hash of the scenarios says the same.
+    made["scenarios"].pop(ODD, None)
+    return made
 
 
 def _told(name: str, before: Any, now: Any) -> str:

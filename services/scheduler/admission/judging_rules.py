@@ -56,7 +56,8 @@ def ask_for_form(spec: job_pb2.JobSpec, kind: str) -> None:
     """Asks an endpoint of this kind for a judgement's form, where the kind takes such a request and the job does not
     make its own."""
     values = further_fields.fields(spec.sampling)
-    schema = {"name": "judgement", "strict": True, "schema": rubrics.schema(rubrics.parse(spec.dataset.scoring.rubric))}
+    rubric = rubrics.parse(spec.dataset.scoring.rubric)
+    schema = {"name": rubrics.FORM, "strict": True, "schema": rubrics.schema(rubric)}
     asked = {_FORMAT: {"type": "json_schema", "json_schema": schema}}
     if _FORMAT not in values and kind not in ("http", "baseline") and not further_problem(kind, "", asked, ""):
         further_fields.write(spec.sampling, values | asked)

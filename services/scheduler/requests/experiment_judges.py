@@ -13,7 +13,7 @@ from services.errors import ConflictError
 from services.scheduler.admission import judging_rules
 from services.scheduler.jobs import budget
 from services.scheduler.jobs.job import PENDING, Job
-from services.words import refusals, rubrics
+from services.words import rubrics
 from touchstone.v1 import job_pb2
 
 
@@ -55,7 +55,7 @@ def named(
             if place is None:
                 changed.append(judge)
                 continue
-            _require_repeats(experiment, job, own[place], judge)
+            _require_repeats(experiment, own[place], judge)
             changed[place] = job_pb2.Judge()
             changed[place].CopyFrom(own[place])
             _limit(changed[place], judge)
@@ -66,8 +66,9 @@ def named(
             continue
         if len(changed) > rubrics.MOST_JUDGES:
             raise ConflictError(
-                f"Job {job.id} of experiment {experiment} has {refusals.counted(len(own), 'judge')}; at most "
-                f"{rubrics.MOST_JUDGES} are allowed. Leave judges out."
+                f"Job {job.id} of experiment {experiment} would have {len(changed)} judges, of which it has "
+                f"{len(own)}; at most {rubrics.MOST_JUDGES} are allowed. Leave new ones out: those of earlier calls "
+                "stay. A judge with other parameters is a new one."
             )
         found.lists[job.id] = changed
     return found
@@ -89,11 +90,15 @@ def _limit(what: job_pb2.Judge | job_pb2.JobSpec, judge: job_pb2.Judge) -> None:
     what.budget_usd, what.max_model_b = judge.budget_usd, judge.max_model_b
 
 
-def _require_repeats(experiment: str, job: Job, own: job_pb2.Judge, judge: job_pb2.Judge) -> None:
+def _require_repeats(experiment: str, own: job_pb2.Judge, judge: job_pb2.Judge) -> None:
     had, asked = max(1, own.repeats), max(1, judge.repeats)
     if had != asked:
         raise ConflictError(
-            f"Judge {own.model} at {own.endpoint} has {had} as repeats in experiment {experiment}, for job {job.id}; "
-            f"this call asks for {asked}. Set repeats to {had}, or leave the judge out. To judge all answers once more "
-            "with other repeats, and pay for all, give the judge another seed."
+            f"Judge {own.model} at {own.endpoint} judges each answer {_times(had)} in experiment {experiment}; this "
+            f"call asks for {_times(asked)}. Ask for the same again, or leave the judge out. With another seed it is "
+            "another judge, which judges, and costs, all answers once more."
         )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

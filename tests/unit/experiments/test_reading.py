@@ -156,6 +156,16 @@ def test_null_is_as_good_as_absent() -> None:
             "scenarios[0].repeat",
             "scenarios[0].repeat is set by the experiment. Use another name.",
         ),
+        (
+            {"scenarios": [{"who": "A", "reference": {"a": 1}}]},
+            "scenarios[0].reference",
+            "scenarios[0]: The reference must be a string, a number, true or false.",
+        ),
+        (
+            {"scenarios": [{"who": "A", "reference": ["a", " "]}]},
+            "scenarios[0].reference",
+            "scenarios[0]: One of the reference's answers is empty. Leave it out.",
+        ),
         ({"scenarios": [{"who": "A", "x" * 201: 1}]}, "scenarios[0]", "A name in scenarios[0] has more than 200"),
         ({"scenarios": [{"who": "é" * 40_000}]}, "scenarios[0]", "scenarios[0] has 80,010 bytes; at most 61,440"),
         ({"scenarios": None, "n_scenarios": 0}, "n_scenarios", "n_scenarios must be between 1 and 210."),

@@ -50,6 +50,8 @@ def stored(definition: Definition, **spec: Any) -> tuple[pb.Experiment, list[dat
         {"scenarios": ODD, "repeats": 2, "seed": 1},
         {"scenarios": [{"who": "Ada", "reference": "hi", "z": 1}, {"id": "b", "who": "Bo", "reference": "ho", "z": 2}]},
         {"scenarios": [{"reference": ["1", "2"], "who": "Ada"}]},
+        {"scenarios": [{"reference": "1", "who": "Ada"}, {"who": "Bo", "reference": 2}, {"who": "Cy"}], "repeats": 2},
+        {"scenarios": [{"who": "Ada", "reference": None, "z": 1}, {"who": "Bo", "reference": " "}]},
         {"rubric": RUBRIC},
         {"prompts": [{"id": "a", "template": "Hi {{who}}  \n\n  yes: no\n"}, {"id": "b", "template": "{{who}}"}]},
         {"models": ["ollama/a/b:1b", "other/qwen2.5:0.5b"]},

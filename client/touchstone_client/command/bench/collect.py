@@ -12,6 +12,7 @@ from services.experiments.scenarios import tips
 from services.words.job_options import ALL
 from services.words.refusals import counted
 from services.words.sampling import PARAMETERS
+from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_field, add_format, between, leaf, of_files
 from touchstone_client.command.arguments.judging import add_judges, check_judges, several_judges
@@ -76,6 +77,10 @@ def _collect(options: argparse.Namespace) -> int:
                 print(f"touchstone: {sentence}", file=sys.stderr)
             return REFUSED
         size = f"{counted(made.cells, 'cell')}, {counted(made.calls, 'question')}"
+        for judge in judges:
+            if any(_is_another(judge, known) for job in made.jobs for known in job.spec.judges):
+                words = "is there with other parameters, too, as another judge. Each judges, and costs, all answers."
+                print(f"touchstone: {judge.model} {words}", file=sys.stderr)
         if options.check:
             print(f"{made.experiment}: {size}. Nothing was started.")
             return DONE
@@ -98,6 +103,12 @@ def _collect(options: argparse.Namespace) -> int:
             print("touchstone: the same command asks again for what is missing.", file=sys.stderr)
         show_board(client.experiment(made.experiment), options.format)
         return code
+
+
+def _is_another(judge: job_pb2.Judge, known: job_pb2.Judge) -> bool:
+    """Whether this is the same model with other parameters."""
+    same = (judge.endpoint, judge.model) == (known.endpoint, known.model)
+    return same and judge.sampling != known.sampling
 
 
 def _first(text: str) -> int:

@@ -120,7 +120,11 @@ BOARD: Schema = shape(
         "experiment": about(EXPERIMENT, "The experiment."),
         "source": about(null(enum(*EXPERIMENT_SOURCES)), "Whose scores rank. null without scores."),
         "judge": about(null(STRING), "The judge of these scores, as `provider/model`. null without one."),
-        "judges": about(array(STRING), "The judges that have scored answers, as `provider/model`."),
+        "judges": about(
+            array(STRING),
+            "The judges that have scored answers, as `provider/model`. The same model with other sampling parameters "
+            "is another judge: these follow its name.",
+        ),
         "leaderboard": about(
             array(shape(_ROW, name="ExperimentRow")), "A row for each model and prompt: by rank, then without scores."
         ),
@@ -235,7 +239,7 @@ EXPERIMENT_BOARD = Endpoint(
             one_of(*EXPERIMENT_SOURCES),
             "Whose scores rank. If absent, a judge's where one has scored answers, else people's.",
         ),
-        Parameter("judge", text(600), "The judge, as `provider/model`. The first one if absent.", ""),
+        Parameter("judge", text(600), "The judge, as in `judges`. The first one if absent.", ""),
         Parameter("format", one_of("json", "csv"), "How it is written.", "json"),
     ),
     base=BENCH,

@@ -9,7 +9,7 @@ from services import expected_calls, json_schemas, patterns
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.chat_requests.paths import has
 from services.chat_requests.strict_json import dump, parse
-from services.words import refusals, scorers
+from services.words import references, refusals, scorers
 from touchstone.v1.dataset_pb2 import DatasetRow
 from touchstone.v1.scoring_pb2 import Scoring
 
@@ -17,7 +17,6 @@ TOOL_CALLS = "tool_calls"
 _SCHEMA = "json_schema"
 _JSON = ("json", TOOL_CALLS, _SCHEMA)
 _MOST_BYTES = 64 * 1024
-_MOST_ANSWERS = 100
 _MOST_DIGITS = 100
 _LETTERS = frozenset("abcdefghij")
 _DIGIT = re.compile(r"[0-9]")
@@ -39,7 +38,7 @@ class References:
     def of(self, value: Any, row: DatasetRow) -> str:
         """The reference as JSON, "" for none: null and a blank text count as none. `row` has what is sent with it.
         Raises WrongRowError."""
-        if value is None or (isinstance(value, str) and not value.strip()):
+        if references.is_none(value):
             return ""
         if self._scorer in _JSON and isinstance(value, str):
             # A column of texts may hold JSON; it is read as strictly as lines are.
@@ -68,10 +67,8 @@ class References:
         return self._scorer == "regex"
 
     def _check_answers(self, answers: list[Any]) -> None:
-        if not 0 < len(answers) <= _MOST_ANSWERS:
-            raise WrongRowError(
-                f"The reference must have between 1 and {_MOST_ANSWERS} answers; it has {len(answers):,}."
-            )
+        if why := references.count_fault(len(answers)):
+            raise WrongRowError(why)
         for answer in answers:
             self._check_answer(answer)
 
@@ -79,14 +76,9 @@ class References:
         if self._scorer == "json":
             self._check_object(answer)
             return
-        if not isinstance(answer, str | int | float):
-            raise WrongRowError(
-                "The reference must be a string, a number, true or false. Only the scorers json and tool_calls take "
-                "objects."
-            )
+        if why := references.answer_fault(answer):
+            raise WrongRowError(why)
         text = str(answer)
-        if not text.strip():
-            raise WrongRowError("One of the reference's answers is empty. Leave it out.")
         if self._scorer == "regex":
             if not isinstance(answer, str):
                 raise WrongRowError("The reference must be a string, which the regex scorer takes as a pattern.")

@@ -101,12 +101,13 @@ class Made:
         minute: int = 1,
         attempt: int = 1,
         number: int = 1,
+        **spec: Any,
     ) -> None:
         """A job that judges: of each row the scores, or None where it failed; several in a list."""
         written = rubrics.written(self.definition.rubric)
         job_id = f"{judge}-{judged}-{number}"
         dataset = self._dataset(f"ds_{job_id}", judging=job_pb2.Judging(job_id=judged, rubric=written, attempt=attempt))
-        self.started(job_id, dataset.dataset_id, minute, model=judge)
+        self.started(job_id, dataset.dataset_id, minute, model=judge, **spec)
         items: list[item_result_pb2.ItemResult] = []
         for row, every in said.items():
             for count, scores in enumerate(every if isinstance(every, list) else [every], start=1):

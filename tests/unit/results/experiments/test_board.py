@@ -235,6 +235,22 @@ def test_the_newest_job_of_a_judge_counts_and_no_judgement_of_an_answer_that_was
     assert rows(board(connection))["a/p"].composite.value == 0.25
 
 
+def test_a_judge_with_other_parameters_is_another_one_whose_scores_are_never_mixed_in(connection: Connection) -> None:
+    made = Made(connection, prompts=["p"])
+    for job in ("a", "b"):
+        made.job(job)
+        made.judge("j", job, {0: all_of(5), 1: all_of(5)})
+    # It has judged one of the jobs so far, and is still to judge the other.
+    other = job_pb2.Sampling(seed=2, max_tokens=50)
+    made.judge("j", "a", {0: all_of(1), 1: all_of(1)}, minute=2, number=2, sampling=other)
+    named = "local/j (max_tokens=50, seed=2)"
+    found = board(connection)
+    assert (found.judge, [*found.judges]) == ("local/j", ["local/j", named])
+    assert {name: row.composite.value for name, row in rows(found).items()} == {"a/p": 1.0, "b/p": 1.0}
+    told = rows(board(connection, judge=named))
+    assert (told["a/p"].composite.value, told["a/p"].scored, told["b/p"].scored) == (0.0, 2, 0)
+
+
 def test_people_count_without_a_judge_and_each_rater_the_same(connection: Connection) -> None:
     made = Made(connection, prompts=["p"])
     made.job("a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -30,6 +31,16 @@ def test_other_models_and_defaults_that_are_written_out_change_nothing(changes: 
     assert differing(source(), source(**changes)) == ""
     assert source(**changes) == source()
     assert source(num_predict=50, budget_usd=2) == source(num_predict=50)
+
+
+def test_an_experiment_of_a_version_that_kept_no_places_of_references_continues() -> None:
+    rows = [{"reference": "hi", "who": "Ada"}, {"who": "Bo", "reference": "ho"}]
+    now, before = source(scenarios=rows), source(scenarios=rows)
+    made = json.loads(now.definition)
+    assert made["scenarios"].pop("references") == [[0], [1]]
+    before.definition = json.dumps(made)
+    assert differing(before, now) == ""
+    assert "scenarios" in differing(before, source(scenarios=[*reversed(rows)]))
 
 
 @pytest.mark.parametrize(

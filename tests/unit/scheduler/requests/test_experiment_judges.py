@@ -94,7 +94,7 @@ async def test_other_repeats_are_refused_with_what_to_do(world: World) -> None:
     job_id, judging = await _judged(world, _judge())
     assert _ids(await _run(world, _judge(repeats=1), **ONE)) == [job_id]
     for check_only in (True, False):
-        with pytest.raises(ConflictError, match=r"has 1 as repeats .* asks for 3\. Set repeats to 1, or leave"):
+        with pytest.raises(ConflictError, match=r"each answer once in .* asks for 3 times\. Ask for the same again"):
             await _run(world, _judge(repeats=3), check_only=check_only, **ONE)
     assert [job.job_id for job in await _look(world)] == [judging]
     await world.stop()

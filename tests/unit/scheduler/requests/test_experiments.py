@@ -562,7 +562,7 @@ async def test_a_call_with_further_judges_adds_them_to_jobs_that_have_ended(worl
         await _run(world, job_pb2.Judge(endpoint="gone", model="m"), check_only=True)
     assert refused.value.field == "judges[0].endpoint"
     await _run(world, _seeded(3))
-    with pytest.raises(ConflictError, match="has 3 judges; at most 3 are allowed"):
+    with pytest.raises(ConflictError, match="would have 4 judges, of which it has 3; at most 3 are allowed"):
         await _run(world, _seeded(4))
     await world.stop()
 

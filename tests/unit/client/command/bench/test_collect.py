@@ -252,6 +252,18 @@ def test_several_judges_have_options_of_their_own(told: Fakes, capsys: Captured)
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("had", "told_so"), [(None, True), (ASKED, False)])
+def test_the_same_model_with_other_parameters_is_said_to_cost_all_answers(
+    told: Fakes, capsys: Captured, had: job_pb2.Sampling | None, told_so: bool
+) -> None:
+    job = dataset_job(JOB, "one", "PENDING")
+    job.spec.judges.add(endpoint="right", model="two", sampling=had)
+    told.answers["RunExperiment"] = scheduler_service_pb2.RunExperimentResponse(experiment=NAME, jobs=[job])
+    judge = ["--judge-model", "two", "--judge-endpoint", "right", "--judge-max-tokens", "400"]
+    assert main([*DOCUMENT, *judge, "--check"]) == 0
+    assert ("Each judges, and costs, all answers." in capsys.readouterr().err) is told_so
+
+
 def test_a_failed_job_says_how_to_go_on(told: Fakes, capsys: Captured) -> None:
     def ended(request: Any) -> scheduler_service_pb2.GetJobResponse:
         failed = request.job_id == JOB
