@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,11 +11,13 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from services.words.addresses import Search, leader_of
+from services.words.addresses import Search, leader_of, silent
 from touchstone.v1 import dataset_service_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone_client.settings import SYSTEM_CA, Settings
 
 C = TypeVar("C")
+
+log = logging.getLogger("touchstone_client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,18 @@ def options(address: str, service: Service, *, listed: bool) -> list[tuple[str, 
 def search(order: list[C], method: Method, timeout_s: float | None) -> Search[C]:
     """The way of one call through the channels to the addresses of its service."""
     return Search(order, timeout_s, once=method.path.rpartition("/")[2] in ONCE)
+
+
+def may_copy(method: Method, error: Any) -> bool:
+    """Whether the results' copy may be asked, after gRPC's error of a call: the service is away. It refuses what is not
+    only read."""
+    answered = any(key == "grpc-status-details-bin" for key, _ in error.trailing_metadata() or ())
+    return method.service is not SCHEDULER and silent(error) and not answered
+
+
+def tell_age(as_of: str) -> None:
+    """Warns of figures that are not of now."""
+    log.warning("The results service does not answer. Figures are from %s.", as_of)
 
 
 def method_of(request: Message) -> Method:

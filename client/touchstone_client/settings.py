@@ -24,6 +24,8 @@ class Settings:
     tls_ca: str = ""
     tls_client_cert: str = ""
     tls_client_key: str = ""
+    replica: str = ""
+    """Of the results' copy, which answers reads while the results service is away; empty without one."""
     timeout_s: float = 15.0
     """Deadline of a plain call. It outlasts the lease of a scheduler that was killed. Comparisons and exports have
     longer ones."""
@@ -38,4 +40,5 @@ class Settings:
             tls_ca=environ.get("TOUCHSTONE_TLS_CA", ""),
             tls_client_cert=environ.get("TOUCHSTONE_TLS_CLIENT_CERT", ""),
             tls_client_key=environ.get("TOUCHSTONE_TLS_CLIENT_KEY", ""),
+            replica=environ.get("TOUCHSTONE_REPLICA", ""),
         )

@@ -28,6 +28,10 @@ class Calls:
         secret = self._settings.token if token is None else token
         self._metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {secret}"),) if secret else ()
         self._channels = {service: self._connected(service) for service in channels.SERVICES}
+        replica = self._settings.replica
+        self._copy = self._channel(replica, channels.RESULTS, listed=True) if replica else None
+        self.as_of = ""
+        """When the last answer of the results' copy was so, as ISO 8601; empty if the services gave the last answer."""
 
     def _connected(self, service: channels.Service) -> list[grpc.Channel]:
         """A channel to each address of the service, the one that answered last first."""
@@ -52,6 +56,8 @@ class Calls:
         for listed in self._channels.values():
             for channel in listed:
                 channel.close()
+        if self._copy is not None:
+            self._copy.close()
 
     def _ask(self, request: Message, response: type[R], timeout_s: float | None = None) -> R:
         method = channels.method_of(request)
@@ -64,11 +70,35 @@ class Calls:
                 response_deserializer=response.FromString,
             )
             try:
-                return call(request, timeout=search.left_s, metadata=self._metadata)
+                answer: R = call(request, timeout=search.left_s, metadata=self._metadata)
+                self.as_of = ""
+                return answer
             except grpc.RpcError as error:
                 if (pause_s := search.pause_s(channel, error)) is None:
+                    if channels.may_copy(method, error) and (
+                        (copied := self._copied(method, request, response)) is not None
+                    ):
+                        return copied
                     raise self._translated(error, method.service) from error
             time.sleep(pause_s)
+
+    def _copied(self, method: channels.Method, request: Message, response: type[R]) -> R | None:
+        """The answer of the results' copy; None without one."""
+        if self._copy is None:
+            return None
+        call = self._copy.unary_unary(
+            method.path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+        )
+        try:
+            answer: R
+            answer, asked = call.with_call(request, timeout=self._settings.timeout_s, metadata=self._metadata)
+            told = dict(asked.initial_metadata())
+        except grpc.RpcError:
+            return None
+        if (as_of := str(told.get(addresses.AS_OF, ""))) != self.as_of:
+            self.as_of = as_of
+            channels.tell_age(as_of)
+        return answer
 
     def _pages(self, request: Any, response: type[R], timeout_s: float | None = None) -> Iterator[R]:
         """The pages of a list call, each requested when the previous one is used up."""
