@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import pytest
 
 from services.gateway.settings import Settings
 from tests.gateway.fake_world import spec
@@ -111,6 +112,21 @@ async def test_event_streams_are_capped_per_user() -> None:
             assert await anext(lines) == "event: job"
             refused = await gateway.client.get(address)
             assert (refused.status_code, refused.headers["retry-after"]) == (429, "10")
+
+
+@pytest.mark.parametrize(
+    ("address", "sign"), [(f"{BASE}/results/{{}}/events", ": still here"), ("/events?job={}", "event: pulse")]
+)
+async def test_a_stream_without_news_shows_that_it_lives_and_ends_with_its_age(address: str, sign: str) -> None:
+    settings = Settings(requests_per_minute=1000, heartbeat_s=0.05, stream_max_age_s=1.5)
+    async with running(settings=settings) as gateway:
+        job, began = started(gateway), time.monotonic()
+        url = gateway.url + address.format(job.job_id)
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client, client.stream("GET", url) as stream:
+            lines = [line async for line in stream.aiter_lines()]
+        assert lines.count(sign) >= 2
+        assert "event: done" not in lines
+        assert 1.5 <= time.monotonic() - began < 30
 
 
 async def test_a_silent_scheduler_does_not_end_a_wait(gateway: Running) -> None:

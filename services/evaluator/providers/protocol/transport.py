@@ -297,6 +297,7 @@ class Transport:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ttl_dns_cache=30),
                 headers=self._headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=self._timeout,
                 trust_env=False,
             )
         return self._session

@@ -7,6 +7,7 @@ import re
 from services.gateway.pages.templates import environment
 from tests.unit.test_structure import ROOT
 
+PRE = re.compile(r"<pre\b[^>]*>")
 UNESCAPED = re.compile(r"\|\s*safe\b|autoescape\s+false|\|\s*forceescape\s+false")
 
 
@@ -21,3 +22,14 @@ def test_no_template_leaves_a_text_unescaped() -> None:
     templates = list((ROOT / "web" / "templates").rglob("*.html"))
     assert len(templates) > 50
     assert [str(file) for file in templates if UNESCAPED.search(file.read_text())] == []
+
+
+def test_htmx_ignores_texts_shown_as_they_are() -> None:
+    """Should a text get past the escaping, no attribute in it would send a request."""
+    found = [
+        (file.name, tag)
+        for file in (ROOT / "web" / "templates").rglob("*.html")
+        for tag in PRE.findall(file.read_text())
+    ]
+    assert len(found) > 10
+    assert [one for one in found if " hx-ignore" not in one[1]] == []
