@@ -17,6 +17,7 @@ from benchmarks.bursts import bursts
 from benchmarks.comparing import comparing
 from benchmarks.dataset_run import dataset_run
 from benchmarks.experiment_board import experiment_board
+from benchmarks.idle import idle
 from benchmarks.judging import judging
 from benchmarks.report import Finding
 from benchmarks.tool_calls import tool_calls
@@ -33,7 +34,7 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help="stack, many, peers, large, evaluators, uploads, dataset, calls, judging, board, comparing, bursts, "
+        help="idle, stack, many, peers, large, evaluators, uploads, dataset, calls, judging, board, comparing, bursts, "
         "metrics or reads; all without",
     )
     parser.add_argument("--peers", type=Path, help="virtual environment that has lm_eval and inspect_ai")
@@ -43,6 +44,7 @@ def main() -> int:
     environment = options.peers.resolve() if options.peers else None
     mlflow = options.mlflow.resolve() if options.mlflow else None
     known: Mapping[str, Callable[[Path], list[Finding]]] = {
+        "idle": idle,
         "stack": measures.stack,
         "many": measures.many,
         "large": measures.large,

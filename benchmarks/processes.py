@@ -29,6 +29,12 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
 
 
+def proportional_bytes(pid: int) -> int:
+    """Resident bytes, of which each process that shares a page has its part: so those of several can be added up."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(1024 * int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+
+
 def resident_with_children(parents: Collection[int]) -> int:
     """Resident bytes of processes and their children together. Pages that some share count for each."""
     total = 0

@@ -85,6 +85,12 @@ class Stack:
     # -- life ------------------------------------------------------------------------------------------------------
 
     @property
+    def pid(self) -> int:
+        """Of the launcher, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
