@@ -19,8 +19,8 @@ from services.results.runs import job_reads
 from services.results.scores.job_result import compute
 from services.results.storage import stored_responses
 from services.results.storage.database import Database
-from services.results.tracing import sealing
 from services.results.visibility import EVERYTHING, OPEN, OWN, Visibility
+from services.telemetry import traces
 from touchstone.v1 import job_pb2, results_internal_service_pb2_grpc
 from touchstone.v1 import results_internal_service_pb2 as internal
 from touchstone.v1 import results_service_pb2 as pb
@@ -67,7 +67,7 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
     async def _seal(self, job: job_pb2.Job) -> pb.SealJobResponse:
         sealed = await self._database.read(lambda c: job_reads.sealed_result(c, job.job_id, job.attempt))
         if sealed is None:
-            with sealing(job):
+            async with traces.spanning("score", job.job_id, job.attempt, {}):
                 # Computed on a reader's snapshot, so that other jobs' results are stored meanwhile.
                 computed = await self._database.read_long(lambda c: compute(c, job, seal=True))
                 now = datetime.now(UTC)

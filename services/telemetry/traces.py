@@ -13,6 +13,7 @@ import hashlib
 import logging
 import re
 import threading
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -180,6 +181,23 @@ def add(
         _sender.end(span, max(began_s, ended_s), failed)
     except Exception as error:  # A trace must never stop a job.
         log.warning("a span of %s was not sent: %s", name, error or type(error).__name__)
+
+
+@asynccontextmanager
+async def spanning(
+    name: str, job_id: str, attempt: int, attributes: Attributes, *, own: str | None = None, kind: str = INTERNAL
+) -> AsyncIterator[None]:
+    """A span from the beginning of the context to its end, as of `add`. It failed if the context ends with an error,
+    or is left before its end."""
+    began, failed = time.time(), "stopped"
+    try:
+        yield
+        failed = ""
+    except Exception as error:
+        failed = type(error).__name__
+        raise
+    finally:
+        add(name, job_id, attempt, began, time.time(), attributes, own=own, kind=kind, failed=failed)
 
 
 def _trace_of(job_id: str) -> int:

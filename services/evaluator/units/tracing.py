@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from services.telemetry import traces
@@ -13,31 +12,20 @@ if TYPE_CHECKING:
     from services.evaluator.units.units_in_hand import Held
 
 
-@asynccontextmanager
-async def unit(held: Held) -> AsyncIterator[None]:
+def unit(held: Held) -> AbstractAsyncContextManager[None]:
     """A span from the beginning of a unit until its results are stored in NATS."""
     if not traces.on():
-        yield
-        return
-    began, failed = time.time(), "stopped"
-    try:
-        yield
-        failed = ""
-    except Exception as error:
-        failed = type(error).__name__
-        raise
-    finally:
-        told = held.unit
-        attributes: traces.Attributes = {
-            "touchstone.endpoint": held.endpoint,
-            "touchstone.task": told.task,
-            "touchstone.unit": told.unit,
-            "touchstone.items": len(told.positions) or told.stop - told.start,
-            "touchstone.delivery": held.delivery,
-            "touchstone.waited_s": max(0.0, began - held.msg.metadata.timestamp.timestamp()),
-            "messaging.system": "nats",
-        }
-        name = "unit" if told.task else "plan"
-        own = traces.unit(told.unit, held.delivery)
-        kind = traces.CONSUMER
-        traces.add(name, told.job_id, told.attempt, began, time.time(), attributes, own=own, kind=kind, failed=failed)
+        return nullcontext()
+    told = held.unit
+    attributes: traces.Attributes = {
+        "touchstone.endpoint": held.endpoint,
+        "touchstone.task": told.task,
+        "touchstone.unit": told.unit,
+        "touchstone.items": len(told.positions) or told.stop - told.start,
+        "touchstone.delivery": held.delivery,
+        "touchstone.waited_s": max(0.0, time.time() - held.msg.metadata.timestamp.timestamp()),
+        "messaging.system": "nats",
+    }
+    own = traces.unit(told.unit, held.delivery)
+    name = "unit" if told.task else "plan"
+    return traces.spanning(name, told.job_id, told.attempt, attributes, own=own, kind=traces.CONSUMER)

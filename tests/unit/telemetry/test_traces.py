@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -49,6 +51,23 @@ async def test_a_job_has_one_trace_whoever_adds_to_it(collected: Collector) -> N
     assert unit.attributes == {"touchstone.items": 32}
     assert (call.failed, call.span.status.message, unit.failed) == (True, "It was refused.", False)
     assert unit.span.end_time_unix_nano - unit.span.start_time_unix_nano == 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(None, ""), (ValueError("a secret"), "ValueError"), (asyncio.CancelledError(), "stopped")]
+)
+async def test_a_span_of_a_context_says_how_it_ended(
+    collected: Collector, error: BaseException | None, said: str
+) -> None:
+    async with sending("results", Settings(f"{collected.url}/v1/traces")):
+        with suppress(ValueError, asyncio.CancelledError):
+            async with traces.spanning("score", JOB, 1, {"touchstone.items": 3}):
+                if error is not None:
+                    raise error
+    (span,) = collected.spans
+    assert (span.name, span.attributes, span.failed) == ("score", {"touchstone.items": 3}, bool(said))
+    assert span.span.status.message == said
+    assert time.time() - 60 < span.span.start_time_unix_nano / 1e9 <= span.span.end_time_unix_nano / 1e9
 
 
 async def test_a_request_is_linked_to_the_span_of_its_caller(collected: Collector) -> None:
