@@ -7,18 +7,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import grpc
 import httpx
 import pytest
 
 from deploy.local.settings import ROOT
 from tests.gateway import conformance
 from tests.parts import NIGHTLY
-from tests.stack import API, Stack, credentials, running
-from touchstone.v1 import scheduler_service_pb2
+from tests.stack import API, Stack, running
 
 pytestmark = pytest.mark.stack
 
@@ -26,6 +23,8 @@ FORMATS = ("csv", "json", "jsonl", "parquet")
 SEED = 20261120
 EXAMPLES = 50 if NIGHTLY else 10
 LIMIT_S = 600
+SHARES = 3
+"""Of the operations, in tests of their own: parts of the suite share them out."""
 CHECKS = (
     "not_a_server_error",
     "status_code_conformance",
@@ -68,12 +67,14 @@ READS = (
 )
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Stack]:
+@pytest.fixture
+def stack(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """One for each test, so that parts of the suite share the tests out."""
+    (tmp_path / "nothing").mkdir()
     made = Stack(
-        tmp_path_factory.mktemp("openapi"),
+        tmp_path / "openapi",
         [{"name": "baselines", "kind": "baseline", "concurrency": 4}],
-        tmp_path_factory.mktemp("nothing"),
+        tmp_path / "nothing",
         auth="token",
         environment={
             "HF_HUB_OFFLINE": "1",  # other suites than the bundled one shall fail at once, and fetch nothing
@@ -109,30 +110,30 @@ def dataset_runs(stack: Stack, token: str) -> dict[str, str]:
     return {"dataset_id": used, "benchmark_id": first, "other": second, "unused": unused}
 
 
-def test_no_request_is_answered_5xx_or_beside_the_document(stack: Stack, tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", range(SHARES))
+def test_no_request_is_answered_5xx_or_beside_the_document(share: int, stack: Stack, tmp_path: Path) -> None:
+    with stack.client(stack.create_token("reader")) as client:
+        found = client.get("/openapi.json").json()["paths"]
+    paths = sorted(found.keys() - {f"{API}/openapi.json"})[share::SHARES]
+    chosen = [word for path in paths for word in ("--include-path", path)]
+    assert schemathesis(stack, tmp_path, "coverage,fuzzing", *chosen) == sum(len(found[path]) for path in paths)
+
+
+def test_no_requests_after_each_other_are_answered_5xx_or_beside_the_document(stack: Stack, tmp_path: Path) -> None:
+    assert schemathesis(stack, tmp_path, "stateful") > 0
+
+
+def schemathesis(stack: Stack, folder: Path, phases: str, *chosen: str) -> int:
+    """How many operations its command line has tested. It must find nothing wrong."""
     token = stack.create_token("fuzzer", "admin")
     job_id = stack.run("baselines", "majority", "demo", token=token, limit=20)
     stack.wait(job_id, token=token)
-    status, said = schemathesis(stack, tmp_path, token, job_id, dataset_runs(stack, token))
-    stop_waiting_jobs(stack, token)
-    resume(stack, token)
-    assert status == 0, said
-    tested = re.search(r"Tested: (\d+)", said)
-    with stack.client(token) as client:
-        paths = client.get("/openapi.json").json()["paths"]
-    described = f"{API}/openapi.json"
-    operations = [method for path, methods in paths.items() for method in methods if path != described]
-    assert tested is not None
-    assert int(tested[1]) == len(operations), said
-
-
-def schemathesis(stack: Stack, folder: Path, token: str, job_id: str, over: dict[str, str]) -> tuple[int, str]:
-    """The exit status of its command line, and what it says."""
+    over = dataset_runs(stack, token)
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "run", f"{stack.url}{API}/openapi.json"),
         *("--header", f"Authorization: Bearer {token}", "--checks", ",".join(CHECKS)),
         *("--max-examples", str(EXAMPLES), "--seed", str(SEED), "--request-timeout", "20"),
-        *("--phases", "coverage,fuzzing,stateful", "--continue-on-failure", "--workers", "1"),
+        *("--phases", phases, "--continue-on-failure", "--workers", "1", *chosen),
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
     environment |= {
@@ -146,26 +147,11 @@ def schemathesis(stack: Stack, folder: Path, token: str, job_id: str, over: dict
     ran = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
-    return ran.returncode, ran.stdout + ran.stderr
-
-
-def stop_waiting_jobs(stack: Stack, token: str) -> None:
-    request = scheduler_service_pb2.GetQueueRequest()
-    queue = stack.scheduler.GetQueue(request, metadata=credentials(token), timeout=30).queue
-    for job in (*queue.pending, *queue.running):
-        cancel = scheduler_service_pb2.CancelJobRequest(job_id=job.job_id)
-        with suppress(grpc.RpcError):
-            stack.scheduler.CancelJob(cancel, metadata=credentials(token), timeout=10)
-
-
-def resume(stack: Stack, token: str) -> None:
-    """What an admin's requests have drained takes work again."""
-    known = stack.scheduler.ListEvaluators(
-        scheduler_service_pb2.ListEvaluatorsRequest(), metadata=credentials(token), timeout=30
-    )
-    for evaluator in known.evaluators:
-        request = scheduler_service_pb2.SetEvaluatorDrainRequest(evaluator=evaluator.evaluator, drain=False)
-        stack.scheduler.SetEvaluatorDrain(request, metadata=credentials(token), timeout=30)
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said
+    tested = re.search(r"Tested: (\d+)", said)
+    assert tested is not None, said
+    return int(tested[1])
 
 
 def test_real_answers_hold_what_the_document_names_and_no_more(stack: Stack) -> None:
