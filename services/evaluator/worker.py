@@ -10,7 +10,7 @@ from typing import Any
 
 from nats.aio.msg import Msg
 
-from services.bus import JOBS, Bus, JobHeaders, ProviderBatches, end_tasks, is_marker, job_key, kv_subject
+from services.bus import JOBS, Bus, JobHeaders, ProviderBatches, end_tasks, is_marker, job_key, kv_subject, unit_token
 from services.evaluator.announce import Announcer
 from services.evaluator.calls.server import CallServer
 from services.evaluator.catalogue import Catalogue
@@ -33,6 +33,7 @@ from services.evaluator.storing import TRANSIENT, until_stored
 from services.evaluator.units.unit_loader import Loader
 from services.evaluator.units.units_in_hand import Hand
 from services.telemetry import metrics
+from touchstone.v1 import unit_pb2
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class Worker:
         opened = OpenDatasets(datasets, plugins.scorers)
         loader = Loader(catalogue, imports, opened)
         known: dict[str, EndpointListing] = {}
-        answers = KnownAnswers(store, known)
+        answers = KnownAnswers(store, known, self._newest)
         self._workers = [
             EndpointWorker(
                 endpoint,
@@ -199,6 +200,11 @@ class Worker:
             except TRANSIENT as error:
                 log.warning("cannot look up whether this evaluator is drained (%s)", str(error) or type(error).__name__)
                 await asyncio.sleep(_DRAIN_LOOK_S)
+
+    async def _newest(self, unit: unit_pb2.Unit) -> int:
+        about = f"the newest message of unit {unit_token(unit.unit)} of job {unit.job_id}"
+        position, _ = await until_stored(lambda: self._bus.last_result(unit.job_id, unit.unit), about)
+        return position
 
     def _changed(self) -> None:
         self._announcer.changed()

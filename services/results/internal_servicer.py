@@ -83,6 +83,7 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
         rpc.require_admin()
         if request.import_id:
             return await self._database.read(lambda c: imported.find_answers(c, request))
+        await self._reached(request.results_sequence, context)
         # The caller is an evaluator, which sees all; its job's owner may not.
         visible = Visibility(request.owner) if self._reads == OWN else EVERYTHING
         return await self._database.read(lambda c: stored_responses.find_responses(c, request, visible))

@@ -167,7 +167,7 @@ class Answers:
 
     found: dict[int, ItemResult]
 
-    async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]:
+    async def of_job(self, job_id: str, task: str, positions: Sequence[int], reached: int = 0) -> list[ItemResult]:
         kept: list[ItemResult] = []
         for position in positions:
             stored_ = ItemResult()

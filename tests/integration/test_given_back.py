@@ -26,7 +26,7 @@ class Stored:
 
     rig: Rig
 
-    async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]:
+    async def of_job(self, job_id: str, task: str, positions: Sequence[int], reached: int = 0) -> list[ItemResult]:
         newest = {item.position: item for item in await self.rig.items() if item.position in positions}
         return list(newest.values())
 

@@ -455,6 +455,23 @@ async def test_items_that_replace_errors_are_stored(service: Service, connection
         assert (left.missing, left.infrastructure_errors) == (0, 9 * (outcome == ERROR))
 
 
+async def test_stored_answers_are_found_up_to_the_named_position(
+    service: Service, connection: bus.Bus, stub: Stub
+) -> None:
+    service.start()
+    for place in range(5):
+        items = batch("j", "t", [answer(place)])
+        position = await connection.publish_items(items, delivery=1, done=False)
+        request = pb.FindResponsesRequest(job_id="j", task="t", positions=range(5), results_sequence=position)
+        found = await stub.FindResponses(request, timeout=90)
+        assert [one.position for one in found.results] == list(range(place + 1))
+    request.results_sequence = position + 1
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.FindResponses(request, timeout=2)
+    # On a busy machine the caller's time may be over first.
+    assert caught.value.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
 async def test_a_message_that_is_no_batch_is_skipped(service: Service, connection: bus.Bus, stub: Stub) -> None:
     service.start()
     headers = bus.ResultHeaders(kind=bus.KIND_ITEMS, attempt=1).encode()

@@ -176,7 +176,7 @@ def _calls(world: World) -> Iterator[str]:
     for key, calls in world.models.calls.items():
         most = world.history.allowed[key] + world.models.failures[key]
         if calls > most:
-            yield f"item {key} was called {calls} times for {world.history.allowed[key]} deliveries"
+            yield f"item {key} was called {calls} times for {world.history.allowed[key]} deliveries without an answer"
 
 
 def _kept(world: World) -> Iterator[str]:

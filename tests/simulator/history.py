@@ -71,7 +71,7 @@ class History:
     exports: list[tuple[str, Place, list[tuple[str, str, int, int]]]] = field(default_factory=list)
     """Job, its place and the items of each whole export of a completed job."""
     allowed: Counter[CallKey] = field(default_factory=Counter)
-    """By call, the deliveries of units that hold its item."""
+    """By call, the deliveries of units that hold its item, while RESULTS has no answer to it."""
     schedules: dict[str, tuple[float, bool | None]] = field(default_factory=dict)
     """By acknowledged schedule, when it was asked for by the clock on the wall, and whether its deletion was
     acknowledged; None while nobody has asked for that."""
@@ -85,7 +85,9 @@ class History:
     failures_are_injected: bool = False
     """Whether services fail at each other's calls, which users may then be told of."""
     answered: dict[str, set[tuple[str, int, int]]] = field(default_factory=lambda: defaultdict(set))
-    """By job, the items whose answers RESULTS has."""
+    """By job, the items whose answers RESULTS has, also those without an outcome of the model."""
+    final: dict[str, set[tuple[str, int, int]]] = field(default_factory=lambda: defaultdict(set))
+    """The same of those that the model has answered."""
     broken: list[str] = field(default_factory=list)
     last_job: str = ""
     """Created after all faults."""
@@ -126,6 +128,8 @@ class History:
         answered = self.answered[batch.job_id]
         for item in batch.items:
             answered.add((batch.task, item.item, item.repeat))
+            if item.outcome != item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR:
+                self.final[batch.job_id].add((batch.task, item.item, item.repeat))
 
     def _count(self, job_id: str, state: State) -> None:
         """A job never tells more items than there are answers, whoever has given its units back meanwhile."""
@@ -148,8 +152,9 @@ class History:
         repeats = max(1, unit.spec.suite.repeats)
         for position in list(unit.positions) or range(unit.start, unit.stop):
             task = f"{unit.task} of {unit.spec.model}"
-            key = (unit.spec.sampling.seed, task, indexes[position // repeats], position % repeats)
-            self.allowed[key] += 1
+            index, repeat = indexes[position // repeats], position % repeats
+            is_paid = (unit.task, index, repeat) in self.final[unit.job_id]
+            self.allowed[unit.spec.sampling.seed, task, index, repeat] += not is_paid
 
     def _rows(self, unit: unit_pb2.Unit) -> Sequence[int]:
         """Of a job over a dataset, the numbers of the rows that it asks."""

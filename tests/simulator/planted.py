@@ -13,6 +13,7 @@ from unittest.mock import patch
 from services import bus
 from services.bus.key_values import KeyValues
 from services.evaluator.endpoint_worker import EndpointWorker
+from services.evaluator.stored.responses import KnownAnswers
 from services.evaluator.units import units_in_hand
 from services.results.export.exports import Exports
 from services.results.intake import writes
@@ -195,6 +196,15 @@ def _call_twice() -> AbstractContextManager[Any]:
     return patch.object(EndpointWorker, "_ask", ask)
 
 
+def _pay_again() -> AbstractContextManager[Any]:
+    """A unit that comes again does not look for the answers that an earlier delivery has stored."""
+
+    async def own(self: KnownAnswers, unit: Any, loaded: Any) -> dict[int, Any]:
+        return {}
+
+    return patch.object(KnownAnswers, "_own", own)
+
+
 def _mark_later() -> AbstractContextManager[Any]:
     """A mark is acknowledged first and stored later."""
     right = ResultsServicer.MarkRun
@@ -288,6 +298,7 @@ BUGS: dict[str, Plant] = {
     "answer-before-storing": _answer_before_storing,
     "call-twice": _call_twice,
     "mark-later": _mark_later,
+    "pay-again": _pay_again,
     "forget-deleted-jobs": partial(patch.object, Job, "deleted", False),
     "retry-the-same-attempt": _retry_the_same_attempt,
     "condemn-the-healthy": partial(patch.object, units_in_hand, "DEAD_FROM_CRASHES", 0),

@@ -24,6 +24,7 @@ from services.evaluator import item_result
 from services.evaluator.items.task import Item
 from services.evaluator.listing.identity import Identity, setup
 from services.evaluator.listing.listing import EndpointListing
+from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.capabilities import capabilities
 from services.evaluator.providers.protocol.provider import ProviderError
 from services.evaluator.units.unit_loader import Loaded
@@ -45,7 +46,7 @@ T = TypeVar("T", int, str)
 
 _ASK_S = 5.0
 _GLANCE_S = 2.0
-"""A plain job does not wait longer for answers that it could also request again."""
+"""A job whose calls cost nothing does not wait longer for answers that it could also request again."""
 _PAUSE_S = 1.0
 _MOST_ASKED = 1000
 _LONG_BYTES = 1024 * 1024
@@ -59,7 +60,9 @@ class ResponseStore(Protocol):
     Raises UnavailableError or DeadlineError while the store does not answer.
     """
 
-    async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]: ...
+    async def of_job(self, job_id: str, task: str, positions: Sequence[int], reached: int = 0) -> list[ItemResult]:
+        """Those of RESULTS up to its position `reached` are among them."""
+        ...
 
     async def by_identity(self, identities: Sequence[str], owner: str) -> list[ItemResult]:
         """The newest of several with one identity; where reads are closed, only among the owner's."""
@@ -82,9 +85,9 @@ class ResultsStore:
         self._stub = results_internal_service_pb2_grpc.ResultsInternalServiceStub(channel)
         self._metadata = rpc.metadata(service_token)
 
-    async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]:
+    async def of_job(self, job_id: str, task: str, positions: Sequence[int], reached: int = 0) -> list[ItemResult]:
         def request(left: Sequence[int]) -> FindResponsesRequest:
-            return FindResponsesRequest(job_id=job_id, task=task, positions=left)
+            return FindResponsesRequest(job_id=job_id, task=task, positions=left, results_sequence=reached)
 
         return await self._all(positions, request, lambda found: found.position)
 
@@ -139,14 +142,18 @@ class Known:
 Identify = Callable[[Item, int], str]
 """The identity of the item's answer with number `repeat`."""
 
+Newest = Callable[[unit_pb2.Unit], Awaitable[int]]
+"""The position on RESULTS of the newest message about a unit; 0 if there is none."""
+
 
 class KnownAnswers:
     """Looks in the store, which is `None` if this evaluator has none. `listings` give what the endpoints' models
-    support."""
+    support. `newest` says up to where the store must have read RESULTS."""
 
-    def __init__(self, store: ResponseStore | None, listings: Mapping[str, EndpointListing]) -> None:
+    def __init__(self, store: ResponseStore | None, listings: Mapping[str, EndpointListing], newest: Newest) -> None:
         self._store = store
         self._listings = listings
+        self._newest = newest
 
     def identity(self, unit: unit_pb2.Unit) -> Identity:
         """Gives the unit's answers their identities.
@@ -168,7 +175,8 @@ class KnownAnswers:
             raise FaultError(error.message) from error
 
     async def of(self, held: Held, loaded: Loaded, identify: Identify) -> Known:
-        """Waits for a store that does not answer if the job takes stored answers; a plain job continues without it.
+        """Waits for a store that does not answer if the job takes stored answers, or asking again would be paid again;
+        any other job continues without it.
 
         Raises FaultError when a job needs a store and there is none, or when it refuses.
         """
@@ -186,35 +194,44 @@ class KnownAnswers:
     async def _own(self, unit: unit_pb2.Unit, loaded: Loaded) -> dict[int, ItemResult]:
         """Results that an earlier delivery has stored. They are published again unchanged, so that the scheduler counts
         them."""
+        if self._store is None and not _takes(unit):
+            return {}
         items = {position: item for position, _, item in loaded.items}
+        reached = await self._newest(unit)
 
         def ask(store: ResponseStore) -> Awaitable[list[ItemResult]]:
-            return store.of_job(unit.job_id, unit.task, list(items))
+            return store.of_job(unit.job_id, unit.task, list(items), reached)
 
         # A job that takes answers would otherwise find its own ones among others', and count them as reused.
-        reuse = unit.spec.reuse
-        takes = reuse.job_id or reuse.any_job or reuse.import_id
-        found = list(await (self._patiently(ask) if takes else self._at_a_glance(unit.job_id, ask)))
+        found = list(await (self._patiently(ask) if _takes(unit) else self._unless_silent(unit, ask)))
         for stored in found:
             item_result.with_prompt(stored, items[stored.position])
         return {stored.position: stored for stored in found}
 
-    async def _at_a_glance(
-        self, job_id: str, ask: Callable[[ResponseStore], Awaitable[list[ItemResult]]]
+    async def _unless_silent(
+        self, unit: unit_pb2.Unit, ask: Callable[[ResponseStore], Awaitable[list[ItemResult]]]
     ) -> list[ItemResult]:
-        if self._store is None:
-            return []
-        try:
-            async with asyncio.timeout(_GLANCE_S):
-                return await ask(self._store)
-        except (TouchstoneError, TimeoutError) as error:
-            log.warning(
-                "job %s: asking the model again: the store of answers does not answer (%s)",
-                job_id,
-                error,
-                extra=of_job(job_id),
-            )
-            return []
+        """Nothing if the store refuses, or if asking the model again costs nothing and the store is silent."""
+        assert self._store is not None
+        is_paid = _is_paid(unit)
+        while True:
+            heed_cancel()
+            try:
+                async with asyncio.timeout(None if is_paid else _GLANCE_S):
+                    return await ask(self._store)
+            except (TouchstoneError, TimeoutError) as error:
+                is_silent = isinstance(error, UnavailableError | DeadlineError) or type(error) is TouchstoneError
+                waits = is_paid and is_silent
+                log.warning(
+                    "job %s: %s: the store of answers does not answer (%s)",
+                    unit.job_id,
+                    "waiting for stored answers" if waits else "asking the model again",
+                    error,
+                    extra=of_job(unit.job_id),
+                )
+                if not waits:
+                    return []
+            await asyncio.sleep(_PAUSE_S)
 
     async def _of_source(self, reuse: job_pb2.Reuse, task: str, loaded: Loaded, known: Known) -> None:
         left = {place: (repeat, item) for place, repeat, item in loaded.items if place not in known.results}
@@ -258,3 +275,15 @@ class KnownAnswers:
                 await asyncio.sleep(_PAUSE_S)
             except TouchstoneError as error:
                 raise FaultError(f"The results service cannot return stored answers: {error.message}") from error
+
+
+def _takes(unit: unit_pb2.Unit) -> bool:
+    """Whether the job takes stored answers of other jobs or of an import."""
+    reuse = unit.spec.reuse
+    return bool(reuse.job_id or reuse.any_job or reuse.import_id)
+
+
+def _is_paid(unit: unit_pb2.Unit) -> bool:
+    """Whether the job's calls cost money, or it is a judge's."""
+    known = prices.of_unit(unit)
+    return bool(unit.spec.judging.job_id) or (known is not None and known.input + known.output > 0)

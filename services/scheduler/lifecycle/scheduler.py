@@ -273,7 +273,7 @@ class Scheduler:
             item_set=task.item_set,
             model_digest=job.message.receipt.model_digest,
             owner=job.message.owner,
-            begun=ledger.taken_back(unit) > 0,
+            begun=ledger.taken_back(unit) > 0 or ledger.counted(unit) > 0,
             counted_until=ledger.sequence if job.message.spec.budget_usd else 0,
             earlier_deliveries=ledger.deliveries(unit),
             plugin=task.plugin,

@@ -1281,7 +1281,7 @@ class ListStoredItemsResponse(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[StoredTaskItems, _Mapping]]] = ...) -> None: ...
 
 class FindResponsesRequest(_message.Message):
-    __slots__ = ("job_id", "task", "positions", "identities", "import_id", "items", "repeat", "owner")
+    __slots__ = ("job_id", "task", "positions", "identities", "import_id", "items", "repeat", "owner", "results_sequence")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
@@ -1290,6 +1290,7 @@ class FindResponsesRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     REPEAT_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     task: str
     positions: _containers.RepeatedScalarFieldContainer[int]
@@ -1298,7 +1299,8 @@ class FindResponsesRequest(_message.Message):
     items: _containers.RepeatedScalarFieldContainer[int]
     repeat: int
     owner: str
-    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., identities: _Optional[_Iterable[str]] = ..., import_id: _Optional[str] = ..., items: _Optional[_Iterable[int]] = ..., repeat: _Optional[int] = ..., owner: _Optional[str] = ...) -> None: ...
+    results_sequence: int
+    def __init__(self, job_id: _Optional[str] = ..., task: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., identities: _Optional[_Iterable[str]] = ..., import_id: _Optional[str] = ..., items: _Optional[_Iterable[int]] = ..., repeat: _Optional[int] = ..., owner: _Optional[str] = ..., results_sequence: _Optional[int] = ...) -> None: ...
 
 class FindResponsesResponse(_message.Message):
     __slots__ = ("results", "answers")

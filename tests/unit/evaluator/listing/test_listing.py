@@ -11,7 +11,7 @@ from services.evaluator.endpoints.endpoint import Endpoint
 from services.evaluator.listing.listing import EndpointListing
 from services.evaluator.stored.responses import Identify, KnownAnswers
 from services.evaluator.units.units_in_hand import FaultError
-from tests.unit.evaluator.stored.answered import ITEMS, held
+from tests.unit.evaluator.stored.answered import ITEMS, held, newest
 from touchstone.v1 import endpoint_pb2
 
 
@@ -19,7 +19,8 @@ def test_other_weights_than_were_planned_end_the_job_before_they_are_asked() -> 
     def identity(listed: str, planned: str) -> Identify:
         model = endpoint_pb2.Model(model="m", digest=listed)
         listing = SimpleNamespace(endpoint=Endpoint("stub", "ollama"), models=(model,))
-        return KnownAnswers(None, {"stub": cast(EndpointListing, listing)}).identity(held(digest=planned).unit)
+        answers = KnownAnswers(None, {"stub": cast(EndpointListing, listing)}, newest)
+        return answers.identity(held(digest=planned).unit)
 
     with pytest.raises(FaultError, match="The weights of m at stub have changed since the job was planned"):
         identity("sha256:b", "sha256:a")

@@ -40,3 +40,12 @@ def held(reuse: job_pb2.Reuse | None = None, delivery: int = 1, digest: str = "s
     spec = job_pb2.JobSpec(endpoint="stub", model="m", reuse=reuse)
     unit = unit_pb2.Unit(job_id="this", task="t", spec=spec, model_digest=digest, start=0, stop=4, begun=begun)
     return cast(Held, SimpleNamespace(unit=unit, delivery=delivery))
+
+
+NEWEST = 17
+"""The position on RESULTS of the newest message about any unit."""
+
+
+async def newest(unit: unit_pb2.Unit) -> int:
+    assert unit.job_id == "this"
+    return NEWEST

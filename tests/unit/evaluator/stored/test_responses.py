@@ -14,8 +14,18 @@ from services.evaluator.items.task import Continuation, Item, Response, Scored, 
 from services.evaluator.stored.responses import KnownAnswers
 from services.evaluator.units.unit_loader import Loaded
 from services.evaluator.units.units_in_hand import FaultError, Held
-from tests.unit.evaluator.stored.answered import ANSWERED, ITEMS, REFUSED, TASK, TRUNCATED, Echo, held
-from touchstone.v1 import item_result_pb2, job_pb2
+from tests.unit.evaluator.stored.answered import (
+    ANSWERED,
+    ITEMS,
+    NEWEST,
+    REFUSED,
+    TASK,
+    TRUNCATED,
+    Echo,
+    held,
+    newest,
+)
+from touchstone.v1 import endpoint_pb2, item_result_pb2, job_pb2, unit_pb2
 from touchstone.v1.item_result_pb2 import ItemResult
 
 ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
@@ -54,8 +64,10 @@ class FakeStore:
         self.results = results
         self.trouble = list(trouble)
         self.asked: list[tuple[str, list[Any]]] = []
+        self.reached: list[int] = []
 
-    async def of_job(self, job_id: str, task: str, positions: Sequence[int]) -> list[ItemResult]:
+    async def of_job(self, job_id: str, task: str, positions: Sequence[int], reached: int = 0) -> list[ItemResult]:
+        self.reached.append(reached)
         return self._find(job_id, list(positions), lambda found: found.position in positions)
 
     async def by_identity(self, identities: Sequence[str], owner: str) -> list[ItemResult]:
@@ -77,7 +89,7 @@ def given_back() -> Held:
 
 
 async def known(store: FakeStore | None, wanted: Held) -> dict[int, ItemResult]:
-    return (await KnownAnswers(store, {}).of(wanted, LOADED, identify)).results
+    return (await KnownAnswers(store, {}, newest).of(wanted, LOADED, identify)).results
 
 
 async def test_a_first_delivery_of_a_plain_job_asks_the_store_nothing() -> None:
@@ -90,7 +102,7 @@ async def test_a_first_delivery_of_a_plain_job_asks_the_store_nothing() -> None:
 async def test_a_unit_that_was_begun_before_takes_its_own_jobs_answers_as_they_are(again: Callable[[], Held]) -> None:
     store = FakeStore(stored(1), stored(2, outcome=TRUNCATED))
     found = await known(store, again())
-    assert store.asked == [("this", [0, 1, 2, 3])]
+    assert (store.asked, store.reached) == ([("this", [0, 1, 2, 3])], [NEWEST])
     assert sorted(found) == [1, 2]
     assert (found[1].scorer_version, found[1].reused, found[1].calls) == ("1", False, 2)
     assert found[1].prompt == "user:\nquestion 1"
@@ -100,6 +112,25 @@ async def test_a_unit_that_was_begun_before_takes_its_own_jobs_answers_as_they_a
 async def test_a_plain_job_goes_on_without_a_store_that_is_silent(trouble: Exception) -> None:
     assert await known(FakeStore(stored(1), trouble=[trouble]), held(delivery=2)) == {}
     assert await known(None, held(delivery=2)) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "prices"),
+    [
+        (job_pb2.JobSpec(judging=job_pb2.Judging(job_id="judged")), None),
+        (job_pb2.JobSpec(), endpoint_pb2.Prices(output=2.0)),
+    ],
+)
+async def test_a_judge_and_a_job_that_pays_wait_for_a_silent_store(
+    spec: job_pb2.JobSpec, prices: endpoint_pb2.Prices | None
+) -> None:
+    wanted = held(delivery=2)
+    wanted.unit.spec.MergeFrom(spec)
+    wanted.unit.MergeFrom(unit_pb2.Unit(prices=prices))
+    store = FakeStore(stored(1), trouble=[UnavailableError("away")])
+    assert sorted(await asyncio.wait_for(known(store, wanted), 60)) == [1]
+    assert store.reached == [NEWEST, NEWEST]
+    assert await known(None, wanted) == {}
 
 
 async def test_answers_of_another_job_are_scored_by_the_present_scorer() -> None:
@@ -127,7 +158,7 @@ async def test_a_cut_answer_and_one_to_another_prompt_stand_for_none() -> None:
     cut = stored(0, "x" * item_result.RESPONSE_BYTES)
     long = stored(1, "x" * (item_result.RESPONSE_BYTES - 4))
     other = stored(2, prompt_hash="another")
-    looked = await KnownAnswers(FakeStore(cut, long, other), {}).of(
+    looked = await KnownAnswers(FakeStore(cut, long, other), {}, newest).of(
         held(job_pb2.Reuse(job_id="source")), LOADED, identify
     )
     assert sorted(looked.results) == [1]
