@@ -50,6 +50,8 @@ LEFT_OUT = (
     *("_TLS_CERT", "_TLS_KEY", "_TLS_CLIENT_CA"),
     # On loopback, where only the container itself asks.
     "_EVALUATOR_LISTEN",
+    # Reads of a copy need a container of their own.
+    *("_REPLICA", "_REPLICA_S", "_REPLICA_LISTEN"),
     # Needs a package that the image lacks.
     "_LM_EVAL",
     # Seldom other than by default.
