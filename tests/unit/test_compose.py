@@ -28,7 +28,7 @@ from tests.unit.test_structure import ROOT
 FOLDER = ROOT / "deploy/compose"
 FILES = ("compose.yml", "secured.yml")
 DEFAULT = {"nats", "results", "scheduler", "evaluator", "gateway"}
-OURS = {*DEFAULT, "evaluator-gpu"}
+OURS = {*DEFAULT, "replica", "evaluator-gpu"}
 EVALUATORS = {"evaluator", "evaluator-gpu"}
 SECRETS = {"TOUCHSTONE_SERVICE_TOKEN": "0123456789abcdef", "NATS_TOKEN": "1e9bcdef01234567"}
 """The second would be a number in NATS's configuration."""
@@ -166,7 +166,7 @@ def test_profiles_are_asked_for() -> None:
 
     assert set(services()) - set(profiles) == DEFAULT
     assert {profile for names in profiles.values() for profile in names} == {
-        *("gpu", "ollama", "vllm", "mlflow", "monitoring")
+        *("replica", "gpu", "ollama", "vllm", "mlflow", "monitoring")
     }
 
 
