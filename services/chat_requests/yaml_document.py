@@ -25,7 +25,7 @@ def parse(data: bytes, check: Callable[[], None] = _nothing) -> Any:
     repeat others any number of times."""
     if b"\0" in data:
         raise RefusedError("The file contains NUL bytes. Remove them, and save the file as UTF-8.")
-    depth = 0
+    depth, text = 0, ""
     try:
         text = strict_json.utf8(data)
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -40,12 +40,42 @@ def parse(data: bytes, check: Callable[[], None] = _nothing) -> Any:
                 )
         return _plain(yaml.load(text, Loader=_Loader))
     except WrongRowError as wrong:
-        raise RefusedError(wrong.reason) from wrong
+        raise RefusedError(_placed(text, wrong.reason) if text else wrong.reason) from wrong
     except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if "digits" in str(error):
+            # Python reads no whole number of over 4,300.
+            why = "The file contains a number with too many digits. Write it as a text."
+            raise RefusedError(_placed(text, why)) from error
         mark = getattr(error, "problem_mark", None)
         where = f" on line {mark.line + 1:,}" if mark else ""
         why = getattr(error, "problem", None) or "a value has no such form"
         raise RefusedError(f"The file is not valid YAML{where}: {quoted(why, 80)[1:-1]}.") from error
+
+
+def _placed(text: str, reason: str) -> str:
+    """The reason, with the line of the first value or name that has no form in JSON."""
+    loader = _Loader(text)
+    try:
+        waiting: list[Any] = [loader.get_single_node()]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, yaml.ScalarNode) and not _is_plain(loader, node):
+                return f"Line {node.start_mark.line + 1:,}: {reason}"
+            if isinstance(node, yaml.MappingNode):
+                waiting += [each for pair in reversed(node.value) for each in reversed(pair)]
+            elif isinstance(node, yaml.SequenceNode):
+                waiting += reversed(node.value)
+    finally:
+        loader.dispose()
+    return reason
+
+
+def _is_plain(loader: _Loader, node: yaml.ScalarNode) -> bool:
+    try:
+        _plain(loader.construct_object(node))
+    except (WrongRowError, ValueError):
+        return False
+    return True
 
 
 class _Loader(yaml.CSafeLoader):

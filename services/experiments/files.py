@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from typing import Any
 
-from services.chat_requests import strict_json
+from services.chat_requests import json_places, strict_json
 from services.chat_requests.faults import RefusedError, WrongRowError
 from services.experiments.fields import DefinitionError
 from services.experiments.scenarios import read_lines
@@ -28,7 +28,7 @@ def definition(data: bytes, *, is_json: bool = False) -> dict[str, Any]:
     """The object in a YAML file, or in JSON, as `reading.read` takes it. Raises DefinitionError."""
     try:
         data = text(data).encode()
-        value = strict_json.parse(data, "file") if is_json else _yaml(data)
+        value = _json(data) if is_json else _yaml(data)
     except (RefusedError, WrongRowError) as error:
         raise DefinitionError([("", error.reason)]) from error
     if not isinstance(value, dict):
@@ -46,6 +46,15 @@ def scenarios(data: bytes) -> list[Any]:
 
 def _line(data: bytes, place: int) -> int:
     return data.count(b"\n", 0, place) + 1
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return strict_json.parse(data, "file")
+    except WrongRowError as error:
+        if b"\n" not in data.strip() or not (line := json_places.fault_line(data.decode())):
+            raise
+        raise WrongRowError(f"Line {line:,}: {error.reason}") from error
 
 
 def _yaml(data: bytes) -> Any:

@@ -23,6 +23,7 @@ SETS = (TIPS,)
 MOST_SCENARIOS = 5_000
 _MOST_WRONG = 100
 """Lines of a file that are named."""
+_FORM = " Write each scenario as a JSON object on a line of its own."
 REFERENCE = "reference"
 """A scenario's field of this name is the reference of its rows."""
 
@@ -108,7 +109,12 @@ def read_lines(content: bytes) -> tuple[list[Any], list[str]]:
         try:
             if len(line) > MOST_LINE_BYTES:
                 raise WrongRowError(refusals.too_large("It", len(line), MOST_LINE_BYTES, "bytes"))
-            rows.append(parse(line))
+            row = parse(line)
+            if not isinstance(row, dict):
+                raise WrongRowError("The line must be a JSON object with the values that the prompts insert.")
+            rows.append(row)
         except WrongRowError as error:
-            wrong.append(f"Line {number:,}: {error.reason}")
+            # Once: a file of another form is wrong on every line.
+            advice = _FORM if "is not JSON: " in error.reason and not any(_FORM in one for one in wrong) else ""
+            wrong.append(f"Line {number:,}: {error.reason}{advice}")
     return rows, wrong

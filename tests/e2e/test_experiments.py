@@ -56,6 +56,12 @@ async def test_no_page_scrolls_sideways(gateway: Running, visitor: Visitor, dark
         ):
             await page.goto(address)
             assert await page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
+            hidden = await page.evaluate(
+                """() => [...document.querySelectorAll(".ranked .interval svg")].map(
+                    chart => chart.getBoundingClientRect().right
+                        - chart.closest(".scroll").getBoundingClientRect().right).filter(more => more > -40)"""
+            )
+            assert hidden == [], f"the chart ends in the edge that fades, or behind it: {address}, {width}"
 
 
 async def test_whose_scores_rank_is_chosen_without_leaving_the_page(gateway: Running, visitor: Visitor) -> None:

@@ -486,6 +486,10 @@ async def test_own_scenarios_and_templates_are_sent(gateway: Running) -> None:
     asked = json.loads(started(gateway)[-1].definition)
     assert asked["prompts"] == [{"id": "brief", "template": "{{city}}\nTips"}]
     assert asked["scenarios"] == [{"id": "rome", "city": "Rome"}]
+    wrong = await sent(
+        gateway, act="check", prompt=[], **fields | {"lines": '\n{"city": "Rome"}\n\n{"id": "a/b", "city": ""}'}
+    )
+    assert re.search(r'id="scenarios-problem"[^>]*>id in line 4 must be 1 to 64', wrong.text), words(wrong.text)
     wrong = await sent(gateway, act="check", of="own", lines="{")
     assert wrong.status_code == 422
     assert re.search(r'id="scenarios-problem"[^>]*>[^<]*\w', wrong.text)

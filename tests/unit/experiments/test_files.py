@@ -33,7 +33,14 @@ def test_scenarios_are_lines() -> None:
         (files.definition, b"- a", "The file must hold an object with name, models and prompts."),
         (files.definition, b"a: &x 1\nb: *x", "has a YAML alias"),
         (lambda data: files.definition(data, is_json=True), b"{", "is not JSON"),
+        (lambda data: files.definition(data, is_json=True), b'{\n"a" 1}', "at line 2, character 5."),
+        (lambda data: files.definition(data, is_json=True), b'{"a": 1,\n"a": 2}', 'Line 2: The name "a" occurs twice'),
+        (lambda data: files.definition(data, is_json=True), b'{"b": 1,\n"a": 1e999}', "Line 2: The number"),
+        (files.definition, b"a: 1\nb: [.nan]", 'Line 2: The value "nan" has no form in JSON.'),
+        (files.definition, b"a: 1\nb: " + b"9" * 5_000, "Line 2: The file contains a number with too many digits."),
+        (files.definition, b'a: 1\nb: "\\0"', "Line 2: A string contains the NUL character"),
         (files.scenarios, b"{}\n{", "Line 2: "),
+        (files.scenarios, b'{"a": 1}\n\n["b"]', "Line 3: The line must be a JSON object"),
     ],
 )
 def test_other_files_are_refused(read: Any, data: bytes, said: str) -> None:

@@ -82,6 +82,10 @@ def test_every_wrong_line_is_named() -> None:
     rows, wrong = scenarios.read_lines(b'{"a": 1}\n{\n\n{"b": 2}\nx\n')
     assert rows == [{"a": 1}, {"b": 2}]
     assert [one.partition(":")[0] for one in wrong] == ["Line 2", "Line 5"]
+    assert [one.endswith("Write each scenario as a JSON object on a line of its own.") for one in wrong] == [
+        True,
+        False,
+    ]
     assert len(scenarios.read_lines(b"{\n" * 1000)[1]) == 100
 
 

@@ -35,6 +35,7 @@ FILES = ("definition_file", "lines_file", "prompt_file", "rubric_file")
 _NUMBERS = ("repeats", "n_tips", "max_model_b", "max_judge_b", "budget_usd", *(one.rest for one in PARAMETERS.values()))
 _PLACES = ("name", "models", "prompts", "scenarios", "diversity", "rubric", *_NUMBERS)
 _MAX_TOKENS = PARAMETERS["max_tokens"]
+_SCENARIO = re.compile(r"\bscenarios\[(\d+)\](?:\.(\w+(?:\[\d+\])*))?")
 _SAID = 20
 """Problems of one field that are said."""
 
@@ -177,7 +178,7 @@ class ExperimentForm:
         """Puts each sentence to its field."""
         by_place: dict[str, list[str]] = {}
         for path, sentence in problems:
-            by_place.setdefault(self._place(path), []).append(sentence)
+            by_place.setdefault(self._place(path), []).append(self._by_line(sentence))
         for place, sentences in by_place.items():
             more = [f"{len(sentences) - _SAID} more."] if len(sentences) > _SAID else []
             text = "\n".join([*sentences[:_SAID], *more])
@@ -185,6 +186,20 @@ class ExperimentForm:
                 self.errors[place] = "\n".join(filter(None, (self.errors.get(place), text)))
             else:
                 self.failure = text
+
+    def _by_line(self, sentence: str) -> str:
+        """With the lines of pasted scenarios in place of their numbers in the definition."""
+        if self.by == TEXT or self.of != OWN:
+            return sentence
+        lines = [number for number, line in enumerate(self.lines.split("\n"), start=1) if line.strip()]
+
+        def called(found: re.Match[str]) -> str:
+            place, field = int(found[1]), found[2]
+            if place >= len(lines):
+                return found[0]
+            return f"{field} in line {lines[place]:,}" if field else f"Line {lines[place]:,}"
+
+        return _SCENARIO.sub(called, sentence)
 
     def _place(self, path: str) -> str:
         """The form's field of a definition's path. Empty for what the form has no field for."""

@@ -1,0 +1,59 @@
+"""Where in a JSON file the value stands that `strict_json` refuses. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from services.chat_requests.faults import WrongRowError
+from services.chat_requests.strict_json import MOST_DEPTH, check_text, finite
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
+_CONSTANTS = ("true", "false", "null")
+
+
+def fault_line(text: str) -> int:
+    """The line, from 1, of the first value or name that is refused in a text that is JSON otherwise; 0 if there is
+    none, also in one that is not JSON."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return 0
+    except (ValueError, RecursionError):
+        pass
+    names: list[set[str] | None] = []
+    """Of each object around the place its names so far; None for arrays."""
+    before = ""
+    for token in _TOKEN.finditer(text):
+        if not _is_fine(token[0], before, names):
+            return text.count("\n", 0, token.start()) + 1
+        before = token[0]
+    return 0
+
+
+def _is_fine(token: str, before: str, names: list[set[str] | None]) -> bool:
+    if token in "{[":
+        names.append(set() if token == "{" else None)
+        return len(names) <= MOST_DEPTH
+    if token in "}]":
+        names.pop()
+    elif token not in ":,":
+        try:
+            return _is_value(token, names[-1] if names and before in ("{", ",") else None)
+        except (ValueError, WrongRowError):
+            return False
+    return True
+
+
+def _is_value(token: str, names: set[str] | None) -> bool:
+    """Raises ValueError and WrongRowError. `names` are those of an object of which the token is a name."""
+    if not token.startswith('"'):
+        # Python reads no whole number of over 4,300 digits.
+        return token in _CONSTANTS or (finite(token) is not None and json.loads(token) is not None)
+    text = json.loads(token)
+    check_text(text)
+    if names is None:
+        return True
+    is_new = text not in names
+    names.add(text)
+    return is_new
