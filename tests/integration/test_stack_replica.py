@@ -15,9 +15,11 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 from deploy.local.ports import free_port
 from services.words.addresses import AS_OF
+from tests.e2e.conftest import ARGUMENTS, chromium
 from tests.stack import API, Stack, running, until
 from touchstone.v1 import results_service_pb2 as pb
 from touchstone.v1 import results_service_pb2_grpc
@@ -25,6 +27,7 @@ from touchstone.v1 import results_service_pb2_grpc
 pytestmark = pytest.mark.stack
 
 HEADER = "Touchstone-As-Of"
+PATIENCE_MS = 60_000
 MOST_S = 5.0
 """Without an answer, on a busy machine."""
 
@@ -136,6 +139,29 @@ def test_reads_are_answered_while_results_is_held_down(stack: Stack) -> None:
 def _live(http: httpx.Client, pages: list[str]) -> bool:
     answers = [http.get(page, headers={"Accept": "text/html"}) for page in pages]
     return all(answer.status_code == 200 and HEADER not in answer.headers for answer in answers)
+
+
+def test_an_open_page_is_drawn_again_when_results_is_back(stack: Stack) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS, timeout=PATIENCE_MS)
+        page = browser.new_page(base_url=stack.url)
+        page.set_default_timeout(PATIENCE_MS)
+        line = page.locator("#silence")
+        with held_down(stack):
+            until(lambda: httpx.get(f"{stack.url}/jobs", trust_env=False, timeout=30).headers.get(HEADER))
+            page.goto("/jobs")
+            expect(line).to_contain_text("Figures are from")
+            said = line.inner_text()
+            # What the event stream tells does not replace it.
+            page.wait_for_timeout(5000)
+            assert line.inner_text() == said
+        expect(line).to_be_hidden(timeout=PATIENCE_MS)
+        assert line.get_attribute("data-as-of") is None
+        # It is not drawn again and again.
+        page.evaluate("() => { window.same = true; }")
+        page.wait_for_timeout(3000)
+        assert page.evaluate("() => window.same") is True
+        browser.close()
 
 
 def test_the_copy_refuses_changes_and_says_as_of_when_it_is(stack: Stack) -> None:
