@@ -1,4 +1,6 @@
-"""The reader's side: the newest copy as a database that is only read. It changes to a newer one while reads continue."""
+"""The reader's side: the newest copy as a database that is only read. It changes to a newer one while reads
+continue.
+"""
 
 from __future__ import annotations
 
