@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ from typing import Any
 import pytest
 
 from deploy.local.ports import free_port
+from services.bus import end_tasks
+from services.results.mlflow import publishing
 from services.results.mlflow.client import MlflowError
 from services.results.mlflow.publishing import Publishing
 from services.results.mlflow.settings import MlflowSettings
@@ -24,6 +27,7 @@ from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_file
 from tests.unit.results.experiments.made import Made, all_of
 from tests.unit.results.mlflow.jobs import complete
+from tests.waiting import until
 
 pytestmark = pytest.mark.mlflow
 ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venv-mlflow"
@@ -33,9 +37,11 @@ _START_S = 120.0
 
 
 @contextmanager
-def _server(folder: Path, *options: str) -> Iterator[tuple[int, str]]:
-    """Port and address, of a server that knows one name."""
-    port = free_port()
+def _server(
+    folder: Path, *options: str, port: int = 0, end: signal.Signals = signal.SIGTERM
+) -> Iterator[tuple[int, str]]:
+    """Port and address, of a server that knows one name. `end` is how it ends; the folder keeps what it has."""
+    port = port or free_port()
     command = [
         *(str(ENVIRONMENT / "bin" / "mlflow"), "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
         *("--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--allowed-hosts", f"{NAME}:{port}", *options),
@@ -48,7 +54,7 @@ def _server(folder: Path, *options: str) -> Iterator[tuple[int, str]]:
         yield port, f"http://127.0.0.1:{port}"
     finally:
         # Its workers are children in its process group.
-        os.killpg(process.pid, signal.SIGTERM)
+        os.killpg(process.pid, end)
         process.wait()
 
 
@@ -121,6 +127,54 @@ async def test_an_experiment_is_there_with_its_scores(connection: Connection, tm
         if store == "proxied":
             place = f"{second['info']['experiment_id']}/{second['info']['run_id']}/artifacts/raw.txt"
             assert _read(url, port, f"mlflow-artifacts/artifacts/{place}").decode() == "é" * 20_000
+
+
+async def test_a_server_that_was_killed_gets_the_rest_once(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(publishing, "LOOK_S", 0.05)
+    monkeypatch.setattr(publishing, "_LONGEST_S", 1.0)
+    folder, database = tmp_path / "server", Database(connection)
+    folder.mkdir()
+
+    def whole(name: str, runs: int) -> bool:
+        found = _runs(url, port, name)
+        ended = all("touchstone.digest" in _tags(run) and run["info"]["status"] == "FINISHED" for run in found)
+        return len(found) == runs and ended
+
+    def sent(job_id: str) -> bool:
+        told = connection.cursor().execute("SELECT count(*) FROM mlflow_jobs WHERE job_id = ?", [job_id]).fetchone()
+        return told == (1,)
+
+    publishes: list[asyncio.Task[None]] = []
+    try:
+        with _server(folder, end=signal.SIGKILL) as (port, url):
+            settings = MlflowSettings(url=url, host=f"{NAME}:{port}")
+            publishes.append(asyncio.create_task(Publishing(database, settings).run()))
+            await _completed(database, connection, name="first", job="a")
+            await until(lambda: sent("a"))
+            assert whole("first", 4)
+        await _completed(database, connection, name="second", job="b")
+        await until(lambda: "MLflow gets them later" in caplog.text)
+        assert not sent("b")
+        # A server that is back with what it had.
+        starting = _server(folder, port=port)
+        await asyncio.to_thread(starting.__enter__)
+        try:
+            await until(lambda: sent("b"))
+            assert whole("second", 4)
+            assert whole("first", 4)
+        finally:
+            starting.__exit__(None, None, None)
+    finally:
+        await end_tasks(publishes)
+        await database.close()
+
+
+async def _completed(database: Database, connection: Connection, name: str, job: str) -> None:
+    """An experiment of four answers, and news of it."""
+    complete(connection, Made(connection, name=name).job(job))
+    await database.write(lambda _: None)
 
 
 def _tags(run: Any) -> dict[str, str]:
