@@ -134,6 +134,24 @@ def run_experiment(
     )
 
 
+def start_decision(
+    baseline: job_pb2.JobSpec,
+    candidate: job_pb2.JobSpec,
+    error: float,
+    margin: float,
+    seed: int,
+    request_id: str,
+) -> scheduler_service_pb2.StartDecisionRequest:
+    return scheduler_service_pb2.StartDecisionRequest(
+        request_id=request_id or uuid.uuid4().hex,
+        baseline=baseline,
+        candidate=candidate,
+        error=error,
+        margin=margin,
+        seed=seed,
+    )
+
+
 def experiment_runs(name: str, filters: RunFilters) -> results_service_pb2.ListExperimentRunsRequest:
     return results_service_pb2.ListExperimentRunsRequest(
         name=name,

@@ -9,6 +9,7 @@ from typing import Any
 from services import rpc
 from services.errors import InvalidRequestError
 from services.results.calls import recorded
+from services.results.decisions.reads import read_evidence
 from services.results.experiments.preparing import Experiments
 from services.results.imports import reads as imported
 from services.results.intake import writes
@@ -111,6 +112,12 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
             return internal.PrepareExperimentResponse(dataset=await self._experiments.find(request.definition))
         made = await self._experiments.prepare(request.owner, request.definition)
         return internal.PrepareExperimentResponse(dataset=made)
+
+    async def ReadEvidence(self, request: internal.ReadEvidenceRequest, context: Any) -> internal.ReadEvidenceResponse:
+        rpc.require_admin()
+        await self._reached(request.results_sequence, context)
+        found = await self._database.read_long(lambda c: read_evidence(c, request.baseline, request.candidate))
+        return internal.ReadEvidenceResponse(decision=found)
 
     async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:
         left = context.time_remaining()

@@ -21,6 +21,7 @@ from services.results.calls import reads as calls
 from services.results.calls import recorded
 from services.results.comparison.compare import compare
 from services.results.comparison.rank_ranges import BoardRankRanges
+from services.results.decisions import reads as decisions
 from services.results.estimates.estimate import estimate_run
 from services.results.experiments import board, runs, stored
 from services.results.export.exports import Exports
@@ -152,6 +153,15 @@ class ReadServicer:
     @shared
     async def ListSideBySide(self, request: pb.ListSideBySideRequest, visible: Visibility) -> pb.ListSideBySideResponse:
         return await self._questions.read(lambda c: self._side_by_side.rows(c, request, visible))
+
+    @shared
+    async def ListDecisions(self, request: pb.ListDecisionsRequest, visible: Visibility) -> pb.ListDecisionsResponse:
+        return await self._questions.read_long(lambda c: decisions.list_decisions(c, request, visible))
+
+    @shared
+    async def GetDecision(self, request: pb.GetDecisionRequest, visible: Visibility) -> pb.GetDecisionResponse:
+        job_id = request.decision_id
+        return await self._of_job(job_id, lambda c: decisions.get_decision(c, job_id, visible))
 
     @of_admins
     async def ListExperiments(

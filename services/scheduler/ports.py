@@ -9,7 +9,15 @@ from typing import Protocol
 from services.bus import ResultHeaders
 from services.errors import UnavailableError
 from services.scheduler.jobs.job import Job
-from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2, results_service_pb2, schedule_pb2, unit_pb2
+from touchstone.v1 import (
+    dataset_pb2,
+    decision_pb2,
+    job_pb2,
+    metric_pb2,
+    results_service_pb2,
+    schedule_pb2,
+    unit_pb2,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +145,10 @@ class Results(Protocol):
 
     async def jobs_over(self, dataset_id: str) -> list[job_pb2.Job]:
         """Jobs of any age over a dataset, newest first."""
+        ...
+
+    async def evidence(self, baseline: job_pb2.Job, candidate: job_pb2.Job, sequence: int) -> decision_pb2.Decision:
+        """What the answers to a decision's jobs say, once RESULTS is stored up to `sequence`."""
         ...
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:

@@ -16,6 +16,7 @@ from services.scheduler.jobs.job import Job
 from services.words.jobs import LIVE
 from touchstone.v1 import (
     dataset_pb2,
+    decision_pb2,
     job_pb2,
     metric_pb2,
     results_internal_service_pb2,
@@ -105,6 +106,18 @@ class ResultsClient:
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
         return answer.dataset
+
+    async def evidence(self, baseline: job_pb2.Job, candidate: job_pb2.Job, sequence: int) -> decision_pb2.Decision:
+        request = results_internal_service_pb2.ReadEvidenceRequest(
+            baseline=baseline, candidate=candidate, results_sequence=sequence
+        )
+        for job in (request.baseline, request.candidate):
+            job.spec.ClearField("webhook_url")
+        try:
+            answer = await self._internal.ReadEvidence(request, timeout=_ASK_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+        return answer.decision
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         request = results_service_pb2.GetJobResultRequest(job_id=job_id)

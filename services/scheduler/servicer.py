@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services import rpc
 from services.bus import Room
 from services.errors import StandbyError
+from services.scheduler.admission import decision_rules
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.nats.jobs_bucket import Drains
@@ -91,6 +92,12 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
 
     async def RunExperiment(self, request: pb.RunExperimentRequest, context: Any) -> pb.RunExperimentResponse:
         return await self._lead().experiments.run(rpc.require_admin(), request)
+
+    async def StartDecision(self, request: pb.StartDecisionRequest, context: Any) -> pb.StartDecisionResponse:
+        specs, desk = (request.baseline, request.candidate), self._desk
+        sides = decision_rules.sides(request)
+        baseline, candidate = await desk.create_all(rpc.identity(), request.request_id, specs, sides)
+        return pb.StartDecisionResponse(decision_id=baseline.job_id, baseline=baseline, candidate=candidate)
 
     async def GetJob(self, request: pb.GetJobRequest, context: Any) -> pb.GetJobResponse:
         return pb.GetJobResponse(job=self._reads.job(rpc.identity(), self._desk.get(request.job_id)))

@@ -111,6 +111,7 @@ FORMATS_OF_KINDS = {"batch": ("jsonl", "csv"), "golden": ("jsonl",)}
 PRICE_SOURCES = _words(endpoint_pb2.Prices.Source)
 ENDPOINT_STATES = _words(endpoint_pb2.Endpoint.State)
 COMPARISON_VERDICTS = _words(comparison_pb2.Verdict)
+DECISION_VERDICTS = _words(job_pb2.DecisionVerdict)
 METRIC_RULES = _words(suite_pb2.MetricSpec.Rule)
 ROLES = _words(token_pb2.Role)
 

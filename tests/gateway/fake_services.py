@@ -63,6 +63,12 @@ class Scheduler(fake_experiments.Runs, scheduler_service_pb2_grpc.SchedulerServi
         self.world.callers.append(rpc.identity())
         return fake_admission.created(self.world, request_id, specs)
 
+    async def StartDecision(self, request: Any, context: Any) -> Any:
+        baseline, candidate = self._create(request.request_id, [request.baseline, request.candidate])
+        return scheduler_service_pb2.StartDecisionResponse(
+            decision_id=baseline.job_id, baseline=baseline, candidate=candidate
+        )
+
     async def GetJob(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.GetJobResponse(job=fake_admission.find(self.world, request.job_id))
 
@@ -196,6 +202,14 @@ class Results(fake_experiments.Boards, results_service_pb2_grpc.ResultsServiceSe
         if job_id not in self.world.jobs:
             raise NotFoundError(refusals.not_found("Benchmark job", job_id))
         return self.world.jobs[job_id]
+
+    async def ListDecisions(self, request: Any, context: Any) -> Any:
+        return results_service_pb2.ListDecisionsResponse(decisions=self.world.decisions.values())
+
+    async def GetDecision(self, request: Any, context: Any) -> Any:
+        if request.decision_id not in self.world.decisions:
+            raise NotFoundError(f"Decision {request.decision_id} not found")
+        return results_service_pb2.GetDecisionResponse(decision=self.world.decisions[request.decision_id])
 
     async def GetJob(self, request: Any, context: Any) -> Any:
         return fake_figures.get_job(self.world, request, self._job(request.job_id))

@@ -16,6 +16,7 @@ from tests.gateway import fake_data
 from touchstone.v1 import (
     call_pb2,
     dataset_pb2,
+    decision_pb2,
     job_pb2,
     metric_pb2,
     results_service_pb2,
@@ -59,6 +60,7 @@ class World:
     """Rows of the tables of ratings and their rubrics."""
     judges: dict[str, results_service_pb2.ListJudgesResponse] = field(default_factory=dict)
     """What judges found, by the judged job."""
+    decisions: dict[str, decision_pb2.Decision] = field(default_factory=dict)
     experiments: dict[str, results_service_pb2.GetExperimentResponse] = field(default_factory=dict)
     """Leaderboards of experiments by name, in place of what their jobs measured."""
     experiment_runs: dict[str, list[results_service_pb2.ExperimentRun]] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from services.words.scorers import OPTIONS
 ROOT = Path(__file__).parents[2]
 SERVICES = ("scheduler", "evaluator", "results", "gateway")
 SHARED = (
-    *("environment", "errors", "expected_calls", "further_fields", "json_schemas", "json_values"),
+    *("environment", "errors", "decision_order", "expected_calls", "further_fields", "json_schemas", "json_values"),
     *("numbers", "patterns", "pem"),
     *("rpc", "bus", "telemetry", "words", "chat_requests", "experiments"),
 )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
+from services.words.decisions import DEFAULT_ERROR
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2, scoring_pb2
 from touchstone_client import requests
 from touchstone_client.asynchronous.calls import Calls
@@ -179,6 +180,23 @@ class Jobs(Calls):
         request = requests.create_job(judging_spec(job_id, judge, priority, against), request_id)
         answer = await self._ask(request, scheduler_service_pb2.CreateJobResponse, JUDGE_S)
         return answer.job
+
+    async def start_decision(
+        self,
+        baseline: job_pb2.JobSpec,
+        candidate: job_pb2.JobSpec,
+        *,
+        error: float = DEFAULT_ERROR,
+        margin: float = 0.0,
+        seed: int = 0,
+        request_id: str = "",
+    ) -> scheduler_service_pb2.StartDecisionResponse:
+        """Asks two models the same items in one random order, until it is known whether the candidate is better or
+        worse than the baseline, equivalent within `margin`, or unlikely to be shown to differ. `error` is the chance
+        of a wrong verdict, `seed` that of the order. `decision` reads the verdict; the jobs stop once it is known.
+        Request ids work as in `run`."""
+        request = requests.start_decision(baseline, candidate, error, margin, seed, request_id)
+        return await self._ask(request, scheduler_service_pb2.StartDecisionResponse)
 
     async def run_experiment(
         self,

@@ -16,6 +16,7 @@ from touchstone.v1 import (
     comparison_pb2,
     dataset_pb2,
     dataset_service_pb2,
+    decision_pb2,
     metric_pb2,
     results_service_pb2,
 )
@@ -222,6 +223,19 @@ class Results(Calls):
             weighting=WEIGHTINGS[weighting] if weighting else None,
         )
         return await self._ask(request, results_service_pb2.GetLeaderboardResponse)
+
+    async def decisions(self) -> AsyncIterator[decision_pb2.Decision]:
+        """Decisions, newest first, without their paths."""
+        request = results_service_pb2.ListDecisionsRequest(page_size=50)
+        async for page in self._pages(request, results_service_pb2.ListDecisionsResponse):
+            for found in page.decisions:
+                yield found
+
+    async def decision(self, decision_id: str) -> decision_pb2.Decision:
+        """A decision and what is known by now. `decision_id` is the id of either of its jobs."""
+        request = results_service_pb2.GetDecisionRequest(decision_id=decision_id)
+        answer = await self._ask(request, results_service_pb2.GetDecisionResponse)
+        return answer.decision
 
     async def experiments(self) -> AsyncIterator[results_service_pb2.Experiment]:
         """Experiments, newest first; for admins."""

@@ -18,6 +18,7 @@ from touchstone.v1 import (
     comparison_pb2,
     dataset_pb2,
     dataset_service_pb2,
+    decision_pb2,
     metric_pb2,
     results_service_pb2,
 )
@@ -214,6 +215,18 @@ class Results(Calls):
             weighting=WEIGHTINGS[weighting] if weighting else None,
         )
         return self._ask(request, results_service_pb2.GetLeaderboardResponse)
+
+    def decisions(self) -> Iterator[decision_pb2.Decision]:
+        """Decisions, newest first, without their paths."""
+        request = results_service_pb2.ListDecisionsRequest(page_size=50)
+        for page in self._pages(request, results_service_pb2.ListDecisionsResponse):
+            yield from page.decisions
+
+    def decision(self, decision_id: str) -> decision_pb2.Decision:
+        """A decision and what is known by now. `decision_id` is the id of either of its jobs."""
+        request = results_service_pb2.GetDecisionRequest(decision_id=decision_id)
+        answer = self._ask(request, results_service_pb2.GetDecisionResponse)
+        return answer.decision
 
     def experiments(self) -> Iterator[results_service_pb2.Experiment]:
         """Experiments, newest first; for admins."""

@@ -32,6 +32,7 @@ from touchstone_client.command.running import (
     annotate,
     control,
     dataset,
+    decide,
     estimate,
     import_logs,
     judge,
@@ -59,9 +60,9 @@ exit codes:
   130 interrupted. `touchstone gate --help` lists those of the gate.
 """
 _VERBS = (
-    run, estimate, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control, rescore, rerun,
-    judge, judges, bench, dataset, import_logs, recorded_runs, export, gate, installation, configurations, schedules,
-    webhooks, logs, completion,
+    run, estimate, decide, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control,
+    rescore, rerun, judge, judges, bench, dataset, import_logs, recorded_runs, export, gate, installation,
+    configurations, schedules, webhooks, logs, completion,
 )  # fmt: skip
 
 

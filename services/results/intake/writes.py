@@ -227,6 +227,7 @@ def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
             "finished_at": job.finished_at.ToDatetime() if job.HasField("finished_at") else None,
             "planned": sum(task.items * max(1, task.repeats) for task in job.plan) if job.plan else None,
             "started_at": job.started_at.ToDatetime() if job.HasField("started_at") else None,
+            "decides": job.spec.HasField("deciding") and not job.spec.deciding.candidate,
         },
     )
     if job.spec.reuse.job_id:

@@ -638,3 +638,8 @@ CREATE TABLE archived_jobs (
     signature VARCHAR NOT NULL,
     archived_at TIMESTAMP NOT NULL
 );
+
+-- migration 24: decisions
+
+-- The baseline's job of a decision, which has the decision's id.
+ALTER TABLE jobs ADD COLUMN decides BOOLEAN DEFAULT false;

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from services.scheduler.jobs.budget import Bill, Spending
 from services.scheduler.jobs.eta import Rates, Sample, time_left
-from services.scheduler.jobs.units import Charge, Flight, Layout
+from services.scheduler.jobs.units import Charge, Flight, layout_of
 from services.words.jobs import calls_nobody
 from services.words.refusals import counted
 from touchstone.v1 import job_pb2, job_record_pb2
@@ -38,7 +38,7 @@ class Ledger:
         self._free = calls_nobody(spec)
         self.tells = spec.budget_usd > 0 and not (self._paid_once or self._free)
         """Whether evaluators note each call before it begins."""
-        self.layout = Layout(tasks)
+        self.layout = layout_of(tasks, spec)
         self._names = [task.task for task in tasks]
         self._most = [task.most_cost_usd for task in tasks]
         self._done = bytearray(-(-self.layout.units // 8))
@@ -206,14 +206,14 @@ class Ledger:
 
     # -- release -----------------------------------------------------------------------------------------------
 
-    def unreleased(self, units: int, items: int = 0) -> list[tuple[int, int]]:
+    def unreleased(self, units: int, items: int = 0, before: int | None = None) -> list[tuple[int, int]]:
         """(unit, items) pairs that are neither done nor released, in plan order: enough for the given numbers of units
-        and items, if there are."""
+        and items, if there are. Units from number `before` on have to wait."""
         while self._next < self.layout.units and (self.is_done(self._next) or self._next in self.released):
             self._next += 1
         found: list[tuple[int, int]] = []
         missing = items
-        for unit in range(self._next, self.layout.units):
+        for unit in range(self._next, min(before or self.layout.units, self.layout.units)):
             if len(found) >= units and missing <= 0:
                 break
             if not self.is_done(unit) and unit not in self.released:
@@ -226,7 +226,7 @@ class Ledger:
 
     def positions(self, unit: int) -> tuple[int, ...]:
         """Positions that the unit is limited to; empty means all of its slice."""
-        return self._partial.get(unit, ())
+        return self._partial.get(unit) or self.layout.positions(unit)
 
     def taken_back(self, unit: int) -> int:
         """How often the unit was taken back, so that an evaluator may have stored some of its answers."""

@@ -13,6 +13,7 @@ from itertools import accumulate
 from math import fsum
 from typing import TYPE_CHECKING
 
+from services import decision_order
 from touchstone.v1 import job_pb2
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Layout:
         counts = [-(-items // size) for items, size in self._sizes]
         # First unit number of each task, then the total.
         self._first = [0, *accumulate(counts)]
-        if self.units > _MOST_UNITS:
-            raise ValueError(f"The plan has {self.units:,} units; at most {_MOST_UNITS:,} are allowed.")
+        if self._first[-1] > _MOST_UNITS:
+            raise ValueError(f"The plan has {self._first[-1]:,} units; at most {_MOST_UNITS:,} are allowed.")
 
     @property
     def units(self) -> int:
@@ -69,18 +70,52 @@ class Layout:
         start = (unit - self._first[task]) * size
         return Slice(task, start, min(start + size, items))
 
+    def positions(self, unit: int) -> tuple[int, ...]:
+        """The unit's positions, where they are not those of its slice; else empty."""
+        return ()
+
     def missing(self, stored: Sequence[Collection[int]]) -> dict[int, tuple[int, ...]]:
         """Positions still to run by unit, given the stored positions per task. Units with nothing stored map to ()."""
         left: dict[int, tuple[int, ...]] = {}
         for unit in range(self.units):
             place = self.slice(unit)
             have = stored[place.task]
-            positions = tuple(p for p in range(place.start, place.stop) if p not in have)
+            every = self.positions(unit) or range(place.start, place.stop)
+            positions = tuple(p for p in every if p not in have)
             if len(positions) == place.size:
                 left[unit] = ()
             elif positions:
                 left[unit] = positions
         return left
+
+
+class DecisionLayout(Layout):
+    """The units of a decision's job, numbered as they are asked. A slice counts a task's items in the random order."""
+
+    def __init__(self, tasks: Sequence[job_pb2.TaskPlan], seed: int) -> None:
+        """Raises ValueError for invalid sizes."""
+        super().__init__(tasks)
+        self._asked = decision_order.units(tasks, seed)
+
+    @property
+    def units(self) -> int:
+        return len(self._asked)
+
+    def slice(self, unit: int) -> Slice:
+        if not 0 <= unit < self.units:
+            raise IndexError(unit)
+        asked = self._asked[unit]
+        return Slice(asked.task, asked.start, asked.start + len(asked.positions))
+
+    def positions(self, unit: int) -> tuple[int, ...]:
+        return self._asked[unit].positions
+
+
+def layout_of(tasks: Sequence[job_pb2.TaskPlan], spec: job_pb2.JobSpec) -> Layout:
+    """The units of a job. Raises ValueError for invalid sizes."""
+    if spec.HasField("deciding"):
+        return DecisionLayout(tasks, spec.deciding.seed)
+    return Layout(tasks)
 
 
 @dataclass(slots=True)

@@ -266,15 +266,20 @@ class JobRegistry:
 
     async def finish(self, job: Job, actor: str, action: str) -> None:
         """Stores a job that has just reached a finished state and takes its units back."""
-        await self.commit(job, actor, action)
-        metrics.JOBS_ENDED.add(status_of(job.state))
-        job.ledger = None
-        if job.state != COMPLETED:
-            try:
-                await self.work.withdraw(job.id)
-            except LeadershipLostError as error:
-                # The change itself is stored; the next leadership takes the units back.
-                self.lose(error)
+        await self.finish_all([job], actor, action)
+
+    async def finish_all(self, jobs: Sequence[Job], actor: str, action: str) -> None:
+        """The same for several jobs: all of them or none."""
+        await self.commit_all(jobs, actor, action)
+        for job in jobs:
+            metrics.JOBS_ENDED.add(status_of(job.state))
+            job.ledger = None
+            if job.state != COMPLETED:
+                try:
+                    await self.work.withdraw(job.id)
+                except LeadershipLostError as error:
+                    # The change itself is stored; the next leadership takes the units back.
+                    self.lose(error)
 
     async def close_job(self, job: Job) -> None:
         """Before a running job ends early: stops further calls of its units, and counts those that have begun."""

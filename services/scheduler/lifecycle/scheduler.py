@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from services.bus import PLAN_ENDPOINT, PLAN_UNIT, BatchRecord, Level, ResultHeaders, heed_cancel, of_job
 from services.scheduler.jobs import budget, queue
 from services.scheduler.jobs.fleet import Capacity, route
-from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PLANNING, RUNNING, Job, seconds
+from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, PLANNING, RUNNING, Job, seconds
 from services.scheduler.jobs.progress_text import budget_used_up
+from services.scheduler.lifecycle.deciding import Deciding, holders, joins, other_side
 from services.scheduler.lifecycle.end_jobs import Sealing, Settling
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.maintenance import Upkeep
@@ -42,6 +43,7 @@ class Scheduler:
         self._settling = Settling(registry, results, lambda: self._upkeep.position)
         self._starting = Starting(registry, results)
         self._sealing = Sealing(registry, results)
+        self._deciding = Deciding(registry, results, lambda: self._upkeep.position)
         self._at: dict[str, str] = {}
         """The job that each exclusive endpoint is at."""
         self._turns: dict[tuple[str, str], float] = {}
@@ -79,6 +81,8 @@ class Scheduler:
             return
         self._upkeep.heard_of(job)
         finished = job.ledger.record(unit, headers, sequence)
+        if finished:
+            self._deciding.heard(job)
         if finished or job.message.spec.budget_usd:
             # What these answers did not cost, other calls may.
             self._registry.wake.set()
@@ -147,6 +151,7 @@ class Scheduler:
                 group.create_task(self._settling.run())
                 group.create_task(self._starting.run())
                 group.create_task(self._sealing.run())
+                group.create_task(self._deciding.run())
                 # If its group ends, this wait must not cancel others' requests.
                 raise await asyncio.shield(self._registry.lost)
         finally:
@@ -166,7 +171,7 @@ class Scheduler:
     async def _admit(self) -> None:
         registry = self._registry
         async with registry.lock:
-            holding = Counter(job.message.spec.provider_batch for job in registry.in_state(*HOLDS_SLOT))
+            holding = Counter(job.message.spec.provider_batch for job in holders(registry))
             free = {
                 False: registry.limits.running_jobs - holding[False],
                 True: registry.limits.batch_jobs - holding[True],
@@ -178,17 +183,19 @@ class Scheduler:
             for waiting in registry.waiting() if registry.room.level is Level.ENOUGH else ():
                 job = registry.jobs[waiting.job_id]
                 batched = job.message.spec.provider_batch
-                if free.get(batched, 0) <= 0:
+                joining = bool(free) and joins(registry, job)
+                if free.get(batched, 0) <= 0 and not joining:
                     continue
                 capacity = registry.fleet.capacity(route(job.message.spec), registry.now())
                 # A job whose endpoint is not served would hold a slot in vain, and so would a user's third job of a
                 # priority at an endpoint that takes one at a time.
                 served = capacity.evaluators > 0 and not registry.fleet.lacking(job.message, registry.now())
-                if not served or job.id in apart or (capacity.exclusive and self._has_next(job)):
+                held_up = capacity.exclusive and not joining and self._has_next(job)
+                if not served or job.id in apart or held_up or not self._is_other_served(job):
                     continue
                 job.admit(self._upkeep.position, registry.now())
                 await registry.commit(job, "scheduler", "planning")
-                free[batched] -= 1
+                free[batched] -= not joining
         for job in registry.in_state(PLANNING):
             if job.plan_released != job.message.attempt:
                 spec = job.message.spec
@@ -200,6 +207,13 @@ class Scheduler:
                 _shorten(unit.spec)
                 await registry.work.release(PLAN_ENDPOINT, spec.priority, unit)
                 job.plan_released = job.message.attempt
+
+    def _is_other_served(self, job: Job) -> bool:
+        """A decision starts only where both of its jobs can run."""
+        other = other_side(self._registry, job)
+        if other is None or other.state != PENDING:
+            return True
+        return self._registry.fleet.capacity(route(other.message.spec), self._registry.now()).evaluators > 0
 
     def _has_next(self, job: Job) -> bool:
         """Whether the owner has a job at the endpoint, and one to follow it, that are at least as urgent."""
@@ -225,7 +239,16 @@ class Scheduler:
             capacity = self._registry.fleet.capacity(endpoint, now)
             pace = sum(job.ledger.pace(now) for job in jobs if job.ledger is not None)
             ahead = int(min(pace * _ON_THE_WAY_S, _MOST_AHEAD * capacity.calls))
-            active = [_active(job, capacity, ahead, now) for job in jobs]
+            active = []
+            for job in jobs:
+                # It may have ended while units of another endpoint went out.
+                if job.state != RUNNING or job.ledger is None:
+                    continue
+                last = self._deciding.last_unit(job, capacity, ahead)
+                one = _active(job, capacity, ahead, now, last)
+                # One that waits for the other side of its decision must not keep an exclusive endpoint from that.
+                if last is None or one.next_units or one.in_flight_units:
+                    active.append(one)
             for one in active:
                 one.served = self._at.get(endpoint) == one.job_id
                 one.owner_served_at = self._turns.get((endpoint, one.owner), 0.0)
@@ -257,7 +280,7 @@ class Scheduler:
 
     async def _release_unit(self, job: Job, unit: int) -> None:
         ledger = job.ledger
-        if ledger is None or job.closing:
+        if ledger is None or job.closing or job.state != RUNNING:
             return
         place = ledger.layout.slice(unit)
         task = job.message.plan[place.task]
@@ -313,10 +336,11 @@ def _shorten(spec: job_pb2.JobSpec) -> None:
     spec.ClearField("judges")
 
 
-def _active(job: Job, capacity: Capacity, ahead: int, now: float) -> queue.Active:
+def _active(job: Job, capacity: Capacity, ahead: int, now: float, last: int | None = None) -> queue.Active:
+    """`last` as of Deciding.last_unit."""
     ledger = job.ledger
     assert ledger is not None
-    units = ledger.unreleased(2 * capacity.evaluators, 2 * capacity.calls + ahead)
+    units = ledger.unreleased(2 * capacity.evaluators, 2 * capacity.calls + ahead, last)
     if limit := job.message.spec.budget_usd:
         units = budget.affordable(limit, ledger.spending(), units, [ledger.unit_cost(unit) for unit, _ in units])
     return queue.Active(

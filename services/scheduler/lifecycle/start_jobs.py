@@ -11,7 +11,7 @@ from services.bus import heed_cancel, is_at_fault, of_job
 from services.errors import ConflictError, TouchstoneError
 from services.scheduler.jobs import budget
 from services.scheduler.jobs.job import PLANNING, Job
-from services.scheduler.jobs.units import Layout
+from services.scheduler.jobs.units import layout_of
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.results_client import until_answered
@@ -116,7 +116,7 @@ class Starting:
         budget.check_plan(job.message.spec, tasks)
         missing = None
         if stored is not None:
-            missing = Layout(tasks).missing([stored.get(task.task, set()) for task in tasks])
+            missing = layout_of(tasks, job.message.spec).missing([stored.get(task.task, set()) for task in tasks])
         job.start(answer.plan, missing, answer.sequence, self._registry.now())
         self._compare_with_published(job)
         self._registry.view(job)

@@ -17,13 +17,14 @@ from services.errors import (
     UnsupportedError,
 )
 from services.rpc import Identity, check_request_id
-from services.scheduler.admission import dataset_rules, judging_rules
+from services.scheduler.admission import dataset_rules, decision_rules, judging_rules
 from services.scheduler.admission.validation import require_project, usual_priority, validate
 from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, Job, new_job_id, seconds, stamp
+from services.scheduler.lifecycle.deciding import joins
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
-from services.scheduler.requests.spec_context import Context, Contexts
+from services.scheduler.requests.spec_context import Context, Contexts, clear_set
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.webhooks.address import AddressRule
 from services.telemetry import metrics
@@ -63,18 +64,25 @@ class Desk:
         return job
 
     async def create_all(
-        self, caller: Identity, request_id: str, specs: Sequence[job_pb2.JobSpec]
+        self,
+        caller: Identity,
+        request_id: str,
+        specs: Sequence[job_pb2.JobSpec],
+        sides: Sequence[job_pb2.Deciding] = (),
     ) -> list[job_pb2.Job]:
-        """Queues jobs, all or none. The same request id returns the same jobs. Raises as `create`."""
+        """Queues jobs, all or none: of a decision, if there are `sides`. The same request id returns the same jobs.
+        Raises as `create`."""
         check_request_id(request_id)
         if not 1 <= len(specs) <= MOST_AT_ONCE:
             raise InvalidRequestError(
                 f"specs must hold between 1 and {MOST_AT_ONCE} jobs; it holds {len(specs)}.", "specs"
             )
         asked: list[_Asked] = []
-        for spec in specs:
+        for number, spec in enumerate(specs):
             with _told(spec, len(specs)):
                 one = await self._contexts.with_rows(caller, self._asked(caller, spec))
+                if sides:
+                    one.deciding.CopyFrom(sides[number])
                 asked.append((one, await self._contexts.of(caller, one)))
         return await self._registry.finish_anyway(self._create(caller, request_id, asked))
 
@@ -121,7 +129,7 @@ class Desk:
             raise InvalidRequestError("schedule_id is set by the scheduler. Leave it out.", "spec.schedule_id")
         # Fields that were copied from the source job describe that one.
         asked.ClearField("schedule_id")
-        _clear_experiment(asked)
+        clear_set(asked)
         if asked.webhook_url:
             self._urls.check_url(asked.webhook_url, "spec.webhook_url")
         # Here, where the loop runs between the jobs of one request, instead of under the lock.
@@ -172,6 +180,7 @@ class Desk:
             stamp(message.created_at, now)
             message.progress.time_limit_s = full.time_limit_s
             jobs.append(Job(message, request_id=request_id, waiting_since=now))
+        decision_rules.link(jobs)
         return jobs
 
     def _require_same(self, request_id: str, made: Sequence[Job], asked: Sequence[_Asked]) -> None:
@@ -185,7 +194,7 @@ class Desk:
             # A spec that can no longer be checked, because its endpoint or dataset has gone, may well be the same call
             # repeated.
             with suppress(InvalidRequestError, NotFoundError):
-                if job.message.spec != self._full(spec, context):
+                if decision_rules.unlinked(job.message.spec) != self._full(spec, context):
                     raise ConflictError(refusals.id_used(request_id, f"job {job.id}"))
 
     def require_room(self, owner: str, jobs: int = 1) -> None:
@@ -346,8 +355,9 @@ class Desk:
         return queue_pb2.Queue(
             running=registry.views(running),
             pending=registry.views(job for w in registry.waiting() if _of(job := registry.jobs[w.job_id], project_id)),
-            # Jobs that use a provider's batch API run in addition to the others.
-            slots=registry.limits.running_jobs + sum(job.message.spec.provider_batch for job in holding),
+            # Jobs that use a provider's batch API, and second ones of decisions, run in addition to the others.
+            slots=registry.limits.running_jobs
+            + sum(one.message.spec.provider_batch or joins(registry, one) for one in holding),
             scoring=registry.views(scoring),
             pending_per_owner=registry.limits.pending_per_owner,
             evaluators=len(registry.fleet.live(registry.now())),
@@ -365,17 +375,6 @@ class Desk:
 
 def _of(job: Job, project_id: int) -> bool:
     return project_id in (0, job.message.spec.project_id)
-
-
-def _clear_experiment(spec: job_pb2.JobSpec) -> None:
-    """Removes what only jobs of an experiment have. Raises InvalidRequestError where that is not copied from one."""
-    is_copy = spec.reuse.job_id or spec.HasField("judging")
-    for name in ("experiment_name", "max_model_b"):
-        if getattr(spec, name) and not is_copy:
-            raise InvalidRequestError(f"{name} is set by the scheduler. Leave it out.", f"spec.{name}")
-        spec.ClearField(name)
-    for judge in spec.judges:
-        judge.ClearField("max_model_b")
 
 
 def _require_priority(caller: Identity, spec: job_pb2.JobSpec, usual: job_pb2.Priority) -> None:

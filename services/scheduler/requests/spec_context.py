@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from services.errors import ConflictError, DeadlineError, NotFoundError, UnavailableError
+from services.errors import ConflictError, DeadlineError, InvalidRequestError, NotFoundError, UnavailableError
 from services.rpc import Identity
 from services.scheduler.admission import judging_rules
 from services.scheduler.jobs import reuse
@@ -96,3 +96,16 @@ class Contexts:
         if job_id in self._registry.jobs or job_id in self._registry.deleted:
             return self._registry.view(self._registry.find(job_id))
         return await self._results.job(job_id)
+
+
+def clear_set(spec: job_pb2.JobSpec) -> None:
+    """Removes what only jobs of experiments and decisions have. Raises InvalidRequestError where that is not copied
+    from one."""
+    is_copy = spec.reuse.job_id or spec.HasField("judging")
+    set_here = {descriptor.name for descriptor, _ in spec.ListFields()}
+    for name in ("experiment_name", "max_model_b", "deciding"):
+        if name in set_here and not is_copy:
+            raise InvalidRequestError(f"{name} is set by the scheduler. Leave it out.", f"spec.{name}")
+        spec.ClearField(name)
+    for judge in spec.judges:
+        judge.ClearField("max_model_b")

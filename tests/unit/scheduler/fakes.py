@@ -22,6 +22,7 @@ from services.scheduler.settings import Limits
 from services.words.jobs import LIVE
 from touchstone.v1 import (
     dataset_pb2,
+    decision_pb2,
     endpoint_pb2,
     evaluator_pb2,
     job_pb2,
@@ -189,6 +190,9 @@ class FakeResults:
         self.prepared: list[job_pb2.Judging] = []
         self.experiments: dict[str, dataset_pb2.Dataset] = {}
         """By name."""
+        self.decision = decision_pb2.Decision()
+        self.looks: list[tuple[str, str, int]] = []
+        """Jobs of decisions that were looked at, and up to which position."""
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
         if self.down:
@@ -250,6 +254,12 @@ class FakeResults:
         if self.down:
             raise UnavailableError("results is down")
         return [job for job in self.old.values() if job.spec.dataset.dataset_id == dataset_id]
+
+    async def evidence(self, baseline: job_pb2.Job, candidate: job_pb2.Job, sequence: int) -> decision_pb2.Decision:
+        if self.down:
+            raise UnavailableError("results is down")
+        self.looks.append((baseline.job_id, candidate.job_id, sequence))
+        return self.decision
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         if self.down:

@@ -16,18 +16,24 @@ from touchstone_client.specs import dataset_spec
 _OF_SUITES = ("tasks", "mode", "shots", "repeats")
 
 
-def add_work(parser: argparse.ArgumentParser) -> None:
+def add_work(parser: argparse.ArgumentParser, *, of_two: bool = False) -> None:
+    """`of_two`: two models are named otherwise, and answer side by side."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--suite", default="", help="a suite, e.g. glue; lm_eval:<task> where that is enabled")
     what.add_argument("--dataset", default="", metavar="DATASET", help="an uploaded dataset's id, ds_…")
-    words = "a model's id, or model@endpoint; may be repeated"
-    parser.add_argument("--model", dest="models", action="append", required=True, metavar="MODEL", help=words)
+    if not of_two:
+        words = "a model's id, or model@endpoint; may be repeated"
+        parser.add_argument("--model", dest="models", action="append", required=True, metavar="MODEL", help=words)
     words = "an endpoint's name, or its kind when only one has it; not needed where only one has the model"
     parser.add_argument("--endpoint", "--provider", default="", help=words)
     add_how(parser)
     add_field(parser, ALL["budget_usd"], "; needs known prices, and --max-tokens or max_tokens in every row")
     add_field(parser, ALL["labels"], "; may be repeated")
-    add_field(parser, ALL["provider_batch"], "; of datasets")
+    if of_two:
+        # The answers of a provider's batch come all at once.
+        parser.set_defaults(provider_batch=False)
+    else:
+        add_field(parser, ALL["provider_batch"], "; of datasets")
     add_scoring(parser, "of a dataset, its own")
     add_further(parser)
 

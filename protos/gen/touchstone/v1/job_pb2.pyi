@@ -28,6 +28,14 @@ class LastAssistant(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     LAST_ASSISTANT_REFERENCE: _ClassVar[LastAssistant]
     LAST_ASSISTANT_PREFILL: _ClassVar[LastAssistant]
     LAST_ASSISTANT_REFUSE: _ClassVar[LastAssistant]
+
+class DecisionVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DECISION_VERDICT_UNSPECIFIED: _ClassVar[DecisionVerdict]
+    DECISION_VERDICT_BETTER: _ClassVar[DecisionVerdict]
+    DECISION_VERDICT_WORSE: _ClassVar[DecisionVerdict]
+    DECISION_VERDICT_EQUIVALENT: _ClassVar[DecisionVerdict]
+    DECISION_VERDICT_NO_DIFFERENCE: _ClassVar[DecisionVerdict]
 PRIORITY_UNSPECIFIED: Priority
 PRIORITY_LOW: Priority
 PRIORITY_NORMAL: Priority
@@ -36,9 +44,14 @@ LAST_ASSISTANT_UNSPECIFIED: LastAssistant
 LAST_ASSISTANT_REFERENCE: LastAssistant
 LAST_ASSISTANT_PREFILL: LastAssistant
 LAST_ASSISTANT_REFUSE: LastAssistant
+DECISION_VERDICT_UNSPECIFIED: DecisionVerdict
+DECISION_VERDICT_BETTER: DecisionVerdict
+DECISION_VERDICT_WORSE: DecisionVerdict
+DECISION_VERDICT_EQUIVALENT: DecisionVerdict
+DECISION_VERDICT_NO_DIFFERENCE: DecisionVerdict
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "owner", "spec", "state", "attempt", "created_at", "started_at", "finished_at", "reason", "incomplete", "plan", "item_set", "subset", "progress", "receipt", "baseline", "attempt_started_at", "published_items", "reason_detail", "deleted_at")
+    __slots__ = ("job_id", "owner", "spec", "state", "attempt", "created_at", "started_at", "finished_at", "reason", "incomplete", "plan", "item_set", "subset", "progress", "receipt", "baseline", "attempt_started_at", "published_items", "reason_detail", "deleted_at", "decided")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[Job.State]
@@ -77,6 +90,7 @@ class Job(_message.Message):
     PUBLISHED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     REASON_DETAIL_FIELD_NUMBER: _ClassVar[int]
     DELETED_AT_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     owner: str
     spec: JobSpec
@@ -97,10 +111,25 @@ class Job(_message.Message):
     published_items: int
     reason_detail: str
     deleted_at: _timestamp_pb2.Timestamp
-    def __init__(self, job_id: _Optional[str] = ..., owner: _Optional[str] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[Job.State, str]] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., incomplete: _Optional[bool] = ..., plan: _Optional[_Iterable[_Union[TaskPlan, _Mapping]]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., baseline: _Optional[bool] = ..., attempt_started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., published_items: _Optional[int] = ..., reason_detail: _Optional[str] = ..., deleted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    decided: Decided
+    def __init__(self, job_id: _Optional[str] = ..., owner: _Optional[str] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[Job.State, str]] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., incomplete: _Optional[bool] = ..., plan: _Optional[_Iterable[_Union[TaskPlan, _Mapping]]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., baseline: _Optional[bool] = ..., attempt_started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., published_items: _Optional[int] = ..., reason_detail: _Optional[str] = ..., deleted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., decided: _Optional[_Union[Decided, _Mapping]] = ...) -> None: ...
+
+class Decided(_message.Message):
+    __slots__ = ("verdict", "pairs", "difference", "low", "high")
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    verdict: DecisionVerdict
+    pairs: int
+    difference: float
+    low: float
+    high: float
+    def __init__(self, verdict: _Optional[_Union[DecisionVerdict, str]] = ..., pairs: _Optional[int] = ..., difference: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "reuse", "stream", "webhook_url", "schedule_id", "labels", "budget_usd", "provider_batch", "reading", "judges", "judging", "experiment_name", "max_model_b")
+    __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "reuse", "stream", "webhook_url", "schedule_id", "labels", "budget_usd", "provider_batch", "reading", "judges", "judging", "experiment_name", "max_model_b", "deciding")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -130,6 +159,7 @@ class JobSpec(_message.Message):
     JUDGING_FIELD_NUMBER: _ClassVar[int]
     EXPERIMENT_NAME_FIELD_NUMBER: _ClassVar[int]
     MAX_MODEL_B_FIELD_NUMBER: _ClassVar[int]
+    DECIDING_FIELD_NUMBER: _ClassVar[int]
     endpoint: str
     model: str
     sampling: Sampling
@@ -152,7 +182,22 @@ class JobSpec(_message.Message):
     judging: Judging
     experiment_name: str
     max_model_b: float
-    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., reuse: _Optional[_Union[Reuse, _Mapping]] = ..., stream: _Optional[bool] = ..., webhook_url: _Optional[str] = ..., schedule_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., budget_usd: _Optional[float] = ..., provider_batch: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., judges: _Optional[_Iterable[_Union[Judge, _Mapping]]] = ..., judging: _Optional[_Union[Judging, _Mapping]] = ..., experiment_name: _Optional[str] = ..., max_model_b: _Optional[float] = ...) -> None: ...
+    deciding: Deciding
+    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., reuse: _Optional[_Union[Reuse, _Mapping]] = ..., stream: _Optional[bool] = ..., webhook_url: _Optional[str] = ..., schedule_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., budget_usd: _Optional[float] = ..., provider_batch: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., judges: _Optional[_Iterable[_Union[Judge, _Mapping]]] = ..., judging: _Optional[_Union[Judging, _Mapping]] = ..., experiment_name: _Optional[str] = ..., max_model_b: _Optional[float] = ..., deciding: _Optional[_Union[Deciding, _Mapping]] = ...) -> None: ...
+
+class Deciding(_message.Message):
+    __slots__ = ("against_job_id", "candidate", "error", "margin", "seed")
+    AGAINST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    MARGIN_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    against_job_id: str
+    candidate: bool
+    error: float
+    margin: float
+    seed: int
+    def __init__(self, against_job_id: _Optional[str] = ..., candidate: _Optional[bool] = ..., error: _Optional[float] = ..., margin: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
 
 class Judge(_message.Message):
     __slots__ = ("endpoint", "model", "sampling", "rubric", "repeats", "budget_usd", "max_model_b")

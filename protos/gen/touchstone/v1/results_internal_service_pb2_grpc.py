@@ -72,6 +72,11 @@ class ResultsInternalServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentResponse.FromString,
                 _registered_method=True)
+        self.ReadEvidence = channel.unary_unary(
+                '/touchstone.v1.ResultsInternalService/ReadEvidence',
+                request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceResponse.FromString,
+                _registered_method=True)
 
 
 class ResultsInternalServiceServicer:
@@ -133,6 +138,14 @@ class ResultsInternalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadEvidence(self, request, context):
+        """For the scheduler: what the answers to a decision's two jobs say by now, without its jobs. UNAVAILABLE when the given
+        position is not reached within the deadline.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResultsInternalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -170,6 +183,11 @@ def add_ResultsInternalServiceServicer_to_server(servicer, server):
                     servicer.PrepareExperiment,
                     request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentResponse.SerializeToString,
+            ),
+            'ReadEvidence': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadEvidence,
+                    request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -363,6 +381,33 @@ class ResultsInternalService:
             '/touchstone.v1.ResultsInternalService/PrepareExperiment',
             touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentRequest.SerializeToString,
             touchstone_dot_v1_dot_results__internal__service__pb2.PrepareExperimentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadEvidence(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsInternalService/ReadEvidence',
+            touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceResponse.FromString,
             options,
             channel_credentials,
             insecure,

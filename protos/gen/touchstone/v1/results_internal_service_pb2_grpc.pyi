@@ -60,6 +60,10 @@ class ResultsInternalServiceStub:
     """For the scheduler: the rows of an experiment, made and kept as a dataset. Asked again, the same dataset.
     INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
     """
+    ReadEvidence: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadEvidenceRequest, _results_internal_service_pb2.ReadEvidenceResponse]
+    """For the scheduler: what the answers to a decision's two jobs say by now, without its jobs. UNAVAILABLE when the given
+    position is not reached within the deadline.
+    """
 
 @_typing.type_check_only
 class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
@@ -91,6 +95,10 @@ class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
     PrepareExperiment: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.PrepareExperimentRequest, _results_internal_service_pb2.PrepareExperimentResponse]  # type: ignore[assignment]
     """For the scheduler: the rows of an experiment, made and kept as a dataset. Asked again, the same dataset.
     INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
+    """
+    ReadEvidence: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadEvidenceRequest, _results_internal_service_pb2.ReadEvidenceResponse]  # type: ignore[assignment]
+    """For the scheduler: what the answers to a decision's two jobs say by now, without its jobs. UNAVAILABLE when the given
+    position is not reached within the deadline.
     """
 
 class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -162,6 +170,16 @@ class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_results_internal_service_pb2.PrepareExperimentResponse, _abc.Awaitable[_results_internal_service_pb2.PrepareExperimentResponse]]:
         """For the scheduler: the rows of an experiment, made and kept as a dataset. Asked again, the same dataset.
         INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadEvidence(
+        self,
+        request: _results_internal_service_pb2.ReadEvidenceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_internal_service_pb2.ReadEvidenceResponse, _abc.Awaitable[_results_internal_service_pb2.ReadEvidenceResponse]]:
+        """For the scheduler: what the answers to a decision's two jobs say by now, without its jobs. UNAVAILABLE when the given
+        position is not reached within the deadline.
         """
 
 def add_ResultsInternalServiceServicer_to_server(servicer: ResultsInternalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

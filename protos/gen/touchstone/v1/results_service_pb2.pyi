@@ -4,6 +4,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from touchstone.v1 import call_pb2 as _call_pb2
 from touchstone.v1 import comparison_pb2 as _comparison_pb2
 from touchstone.v1 import content_pb2 as _content_pb2
+from touchstone.v1 import decision_pb2 as _decision_pb2
 from touchstone.v1 import item_result_pb2 as _item_result_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import metric_pb2 as _metric_pb2
@@ -947,6 +948,34 @@ class Experiment(_message.Message):
     definition: str
     jobs: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
     def __init__(self, name: _Optional[str] = ..., owner: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., dataset_id: _Optional[str] = ..., prompts: _Optional[_Iterable[str]] = ..., scenarios: _Optional[int] = ..., repeats: _Optional[int] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., definition: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ...) -> None: ...
+
+class ListDecisionsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListDecisionsResponse(_message.Message):
+    __slots__ = ("decisions", "next_page_token")
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    decisions: _containers.RepeatedCompositeFieldContainer[_decision_pb2.Decision]
+    next_page_token: str
+    def __init__(self, decisions: _Optional[_Iterable[_Union[_decision_pb2.Decision, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class GetDecisionRequest(_message.Message):
+    __slots__ = ("decision_id",)
+    DECISION_ID_FIELD_NUMBER: _ClassVar[int]
+    decision_id: str
+    def __init__(self, decision_id: _Optional[str] = ...) -> None: ...
+
+class GetDecisionResponse(_message.Message):
+    __slots__ = ("decision",)
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    decision: _decision_pb2.Decision
+    def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ...) -> None: ...
 
 class ListExperimentsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")

@@ -136,6 +136,16 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.FromString,
                 _registered_method=True)
+        self.ListDecisions = channel.unary_unary(
+                '/touchstone.v1.ResultsService/ListDecisions',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListDecisionsRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListDecisionsResponse.FromString,
+                _registered_method=True)
+        self.GetDecision = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetDecision',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetDecisionRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetDecisionResponse.FromString,
+                _registered_method=True)
         self.ListExperiments = channel.unary_unary(
                 '/touchstone.v1.ResultsService/ListExperiments',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentsRequest.SerializeToString,
@@ -360,6 +370,20 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDecisions(self, request, context):
+        """Decisions, newest first, without their paths.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDecision(self, request, context):
+        """A decision and what is known by now. NOT_FOUND where there is none, or one of its jobs was deleted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListExperiments(self, request, context):
         """Experiments, newest first. PERMISSION_DENIED for callers who are not admins.
         """
@@ -574,6 +598,16 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.ListRatings,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.SerializeToString,
+            ),
+            'ListDecisions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDecisions,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.ListDecisionsRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.ListDecisionsResponse.SerializeToString,
+            ),
+            'GetDecision': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDecision,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetDecisionRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetDecisionResponse.SerializeToString,
             ),
             'ListExperiments': grpc.unary_unary_rpc_method_handler(
                     servicer.ListExperiments,
@@ -1192,6 +1226,60 @@ class ResultsService:
             '/touchstone.v1.ResultsService/ListRatings',
             touchstone_dot_v1_dot_results__service__pb2.ListRatingsRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.ListRatingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDecisions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/ListDecisions',
+            touchstone_dot_v1_dot_results__service__pb2.ListDecisionsRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.ListDecisionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDecision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetDecision',
+            touchstone_dot_v1_dot_results__service__pb2.GetDecisionRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -87,6 +87,10 @@ class ResultsServiceStub:
     """
     ListRatings: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListRatingsRequest, _results_service_pb2.ListRatingsResponse]
     """The ratings of a job's answers that apply, by answer and rater."""
+    ListDecisions: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListDecisionsRequest, _results_service_pb2.ListDecisionsResponse]
+    """Decisions, newest first, without their paths."""
+    GetDecision: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetDecisionRequest, _results_service_pb2.GetDecisionResponse]
+    """A decision and what is known by now. NOT_FOUND where there is none, or one of its jobs was deleted."""
     ListExperiments: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]
@@ -190,6 +194,10 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """
     ListRatings: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListRatingsRequest, _results_service_pb2.ListRatingsResponse]  # type: ignore[assignment]
     """The ratings of a job's answers that apply, by answer and rater."""
+    ListDecisions: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListDecisionsRequest, _results_service_pb2.ListDecisionsResponse]  # type: ignore[assignment]
+    """Decisions, newest first, without their paths."""
+    GetDecision: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetDecisionRequest, _results_service_pb2.GetDecisionResponse]  # type: ignore[assignment]
+    """A decision and what is known by now. NOT_FOUND where there is none, or one of its jobs was deleted."""
     ListExperiments: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]  # type: ignore[assignment]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]  # type: ignore[assignment]
@@ -410,6 +418,22 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListRatingsResponse, _abc.Awaitable[_results_service_pb2.ListRatingsResponse]]:
         """The ratings of a job's answers that apply, by answer and rater."""
+
+    @_abc_1.abstractmethod
+    def ListDecisions(
+        self,
+        request: _results_service_pb2.ListDecisionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.ListDecisionsResponse, _abc.Awaitable[_results_service_pb2.ListDecisionsResponse]]:
+        """Decisions, newest first, without their paths."""
+
+    @_abc_1.abstractmethod
+    def GetDecision(
+        self,
+        request: _results_service_pb2.GetDecisionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetDecisionResponse, _abc.Awaitable[_results_service_pb2.GetDecisionResponse]]:
+        """A decision and what is known by now. NOT_FOUND where there is none, or one of its jobs was deleted."""
 
     @_abc_1.abstractmethod
     def ListExperiments(

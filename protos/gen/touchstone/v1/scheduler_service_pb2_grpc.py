@@ -51,6 +51,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentResponse.FromString,
                 _registered_method=True)
+        self.StartDecision = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/StartDecision',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.StartDecisionRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.StartDecisionResponse.FromString,
+                _registered_method=True)
         self.GetJob = channel.unary_unary(
                 '/touchstone.v1.SchedulerService/GetJob',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.GetJobRequest.SerializeToString,
@@ -199,6 +204,15 @@ class SchedulerServiceServicer:
         scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
         are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
         that name has other prompts, scenarios or parameters, or a judge other repeats.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StartDecision(self, request, context):
+        """Starts a decision whether a candidate is better than a baseline: two jobs over the same items, in one random order, that
+        stop as soon as it is known. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
+        Errors as of CreateJobs; INVALID_ARGUMENT also where the two have other items, or cannot be compared answer by answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -387,6 +401,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.RunExperiment,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentResponse.SerializeToString,
+            ),
+            'StartDecision': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartDecision,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.StartDecisionRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.StartDecisionResponse.SerializeToString,
             ),
             'GetJob': grpc.unary_unary_rpc_method_handler(
                     servicer.GetJob,
@@ -592,6 +611,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/RunExperiment',
             touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.RunExperimentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartDecision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/StartDecision',
+            touchstone_dot_v1_dot_scheduler__service__pb2.StartDecisionRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.StartDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,11 @@ class SchedulerServiceStub:
     are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
     that name has other prompts, scenarios or parameters, or a judge other repeats.
     """
+    StartDecision: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.StartDecisionRequest, _scheduler_service_pb2.StartDecisionResponse]
+    """Starts a decision whether a candidate is better than a baseline: two jobs over the same items, in one random order, that
+    stop as soon as it is known. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
+    Errors as of CreateJobs; INVALID_ARGUMENT also where the two have other items, or cannot be compared answer by answer.
+    """
     GetJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
     ListJobs: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobsRequest, _scheduler_service_pb2.ListJobsResponse]
@@ -119,6 +124,11 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
     are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
     that name has other prompts, scenarios or parameters, or a judge other repeats.
+    """
+    StartDecision: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.StartDecisionRequest, _scheduler_service_pb2.StartDecisionResponse]  # type: ignore[assignment]
+    """Starts a decision whether a candidate is better than a baseline: two jobs over the same items, in one random order, that
+    stop as soon as it is known. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
+    Errors as of CreateJobs; INVALID_ARGUMENT also where the two have other items, or cannot be compared answer by answer.
     """
     GetJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]  # type: ignore[assignment]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
@@ -205,6 +215,17 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         scenarios. Its failed, cancelled and incomplete jobs run again for what they miss. PERMISSION_DENIED for callers who
         are not admins; INVALID_ARGUMENT names each wrong field of the definition; FAILED_PRECONDITION where an experiment of
         that name has other prompts, scenarios or parameters, or a judge other repeats.
+        """
+
+    @_abc_1.abstractmethod
+    def StartDecision(
+        self,
+        request: _scheduler_service_pb2.StartDecisionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.StartDecisionResponse, _abc.Awaitable[_scheduler_service_pb2.StartDecisionResponse]]:
+        """Starts a decision whether a candidate is better than a baseline: two jobs over the same items, in one random order, that
+        stop as soon as it is known. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
+        Errors as of CreateJobs; INVALID_ARGUMENT also where the two have other items, or cannot be compared answer by answer.
         """
 
     @_abc_1.abstractmethod

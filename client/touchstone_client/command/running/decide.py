@@ -1,0 +1,170 @@
+"""`touchstone decide` finds out with few calls whether a model is better than another; `touchstone decisions` reads
+what was found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from services.words.decisions import DEFAULT_ERROR, said
+from services.words.durations import time_left
+from services.words.enums import DECISION_VERDICTS
+from services.words.refusals import counted
+from touchstone.v1 import decision_pb2
+from touchstone_client.client import Client
+from touchstone_client.command.arguments.declaring import add_format, add_limit, between, leaf, seed, share
+from touchstone_client.command.arguments.job_ids import job_of
+from touchstone_client.command.arguments.work import add_work, check, specs_of
+from touchstone_client.command.exits import DONE, FAILED
+from touchstone_client.command.printing.documents import document
+from touchstone_client.command.printing.figures import dollars, signed, whole
+from touchstone_client.command.printing.labels import labels
+from touchstone_client.command.printing.output import Column, Report, Table, show
+from touchstone_client.command.reports.scores import optional
+from touchstone_client.command.reports.watching import bare
+from touchstone_client.command.reports.watching_several import ends, failures, interrupted
+
+_MORE = """Asks two models the same items in one random order. Stops as soon as it is known whether the second one is
+better or worse, equivalent within a margin, or unlikely to be shown to differ. The verdict holds although it is looked
+for after every answer. Stopped jobs do not rank; a retry runs the rest."""
+_COLUMNS = (
+    Column("decision", "decision", key=True),
+    Column("baseline", "baseline"),
+    Column("candidate", "candidate"),
+    Column("verdict", "verdict"),
+    Column("decided_at", "decided after", whole, right=True),
+    Column("pairs", "pairs", whole, right=True),
+    Column("items_total", "of items", whole, right=True),
+    Column("difference", "difference", signed, right=True),
+    Column("low", "low", signed, right=True),
+    Column("high", "high", signed, right=True),
+)
+_HEARD_S, _LOOK_S = 20.0, 0.1
+"""The results service hears of the end of jobs a moment after the scheduler."""
+
+
+def add(commands: Any) -> None:
+    words = "find out whether a model is better than another, and stop once it is known"
+    parser = leaf(commands, "decide", words, _decide, _MORE)
+    words = "the model to compare with: its id, or model@endpoint"
+    parser.add_argument("baseline", metavar="BASELINE", help=words)
+    parser.add_argument("candidate", metavar="CANDIDATE", help="the model that the verdict is about")
+    add_work(parser, of_two=True)
+    words = "differences of the mean score below this do not matter (default: 0, every one matters)"
+    parser.add_argument("--margin", type=between(0, 0.999, whole=False), default=0.0, metavar="D", help=words)
+    words = f"chance of a wrong verdict (default: {DEFAULT_ERROR:g})"
+    parser.add_argument("--error", type=share, default=DEFAULT_ERROR, metavar="P", help=words)
+    parser.add_argument("--order-seed", type=seed, default=0, metavar="N", help="seed of the order of the items")
+    words = "if the command is repeated with the same id, it queues nothing twice"
+    parser.add_argument("--request-id", default="", metavar="ID", help=words)
+    parser.add_argument("--no-watch", action="store_true", help="print the decision's id and leave")
+    add_format(parser)
+    words = "decisions, newest first, or one of them"
+    parser = leaf(commands, "decisions", words, _decisions)
+    words = "a decision's id, or part of the id of one of its jobs"
+    parser.add_argument("decision", metavar="DECISION", nargs="?", default="", help=words)
+    add_limit(parser, 20, "decisions")
+    add_format(parser)
+
+
+def _decide(options: argparse.Namespace) -> int:
+    check(options)
+    with Client() as client:
+        specs = []
+        for model in (options.baseline, options.candidate):
+            options.models = [model]
+            specs += specs_of(client, options)
+        baseline, candidate = specs
+        made = client.start_decision(
+            baseline,
+            candidate,
+            error=options.error,
+            margin=options.margin,
+            seed=options.order_seed,
+            request_id=options.request_id,
+        )
+        print(made.decision_id, file=sys.stdout if bare(options) else sys.stderr, flush=True)
+        if options.no_watch:
+            return DONE
+        try:
+            last = ends(client, [made.baseline, made.candidate])
+            found = _ended(client, made.decision_id)
+        except KeyboardInterrupt:
+            return interrupted()
+        _show_one(found, options.format)
+        if found.verdict:
+            return DONE
+        for name, reason in failures(last):
+            print(f"touchstone: {name}: {reason}", file=sys.stderr)
+        return FAILED
+
+
+def _ended(client: Client, decision_id: str) -> decision_pb2.Decision:
+    until = time.monotonic() + _HEARD_S
+    while True:
+        found = client.decision(decision_id)
+        if found.HasField("saved") or time.monotonic() > until:
+            return found
+        time.sleep(_LOOK_S)
+
+
+def _decisions(options: argparse.Namespace) -> int:
+    with Client() as client:
+        if options.decision:
+            _show_one(client.decision(job_of(client, options.decision)), options.format)
+            return DONE
+        rows = []
+        for found in client.decisions():
+            rows.append(_row(found))
+            if len(rows) == options.limit:
+                break
+    show(Report([Table(_COLUMNS, rows)]), options.format)
+    return DONE
+
+
+def _show_one(found: decision_pb2.Decision, format: str) -> None:
+    if format == "table":
+        print(sentence(found))
+    else:
+        written = document(found) | {"verdict": DECISION_VERDICTS.of(found.verdict) or None}
+        show(Report([Table(_COLUMNS, [_row(found)])], notes=[sentence(found)], document=written), format)
+
+
+def _row(found: decision_pb2.Decision) -> list[Any]:
+    names = labels([found.baseline, found.candidate])
+    return [
+        found.decision_id,
+        names[found.baseline.job_id],
+        names[found.candidate.job_id],
+        DECISION_VERDICTS.of(found.verdict),
+        found.decided_at or None,
+        found.pairs,
+        found.items_total,
+        *(optional(found, name) for name in ("difference", "low", "high")),
+    ]
+
+
+def sentence(found: decision_pb2.Decision) -> str:
+    """What was found, and what it saved."""
+    baseline, candidate = (f"{job.spec.model}@{job.spec.endpoint}" for job in (found.baseline, found.candidate))
+    side = found.baseline.spec.deciding
+    parts = [said(found.verdict, candidate, baseline, side.margin)]
+    if found.HasField("difference"):
+        share = f"{100 * (1 - side.error):.4g} %"
+        parts.append(f": {signed(found.difference)} ({share}: {signed(found.low)} to {signed(found.high)})")
+    counted_to = found.decided_at or found.pairs
+    parts.append(f", after {counted_to:,} of {counted(found.items_total, 'item')}.")
+    if found.failed:
+        parts.append(f" {counted(found.failed, 'item')} without an answer left out.")
+    if found.note:
+        parts.append(f" {found.note}")
+    saved = found.saved
+    if saved.items:
+        what = [counted(saved.items, "call")]
+        what += [f"{whole(saved.tokens)} tokens"] if saved.HasField("tokens") else []
+        what += [dollars(saved.cost_usd)] if saved.HasField("cost_usd") else []
+        what += [time_left(saved.seconds)] if saved.seconds else []
+        parts.append(f" Saved about {', '.join(what)}.")
+    return "".join(parts)

@@ -1,0 +1,66 @@
+"""The order in which both jobs of a decision ask their items. Pure.
+
+All items of all tasks are in one random order, fixed by the seed: so the items up to any place are a random sample. The
+scheduler asks them in units, each of a few items of one task that are near to each other in the order. The results
+service reads answers in the order itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from touchstone.v1 import job_pb2
+
+UNIT = 8
+"""The most items of a unit. Small, as what a job has asked when its decision is made is a whole number of them."""
+_MOST_WINDOW = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A unit: `positions` of task number `task`. They are the items from `start` on when the task's items are counted
+    in the order."""
+
+    task: int
+    start: int
+    positions: tuple[int, ...]
+
+
+@lru_cache(maxsize=8)
+def _order(tasks: tuple[tuple[str, int], ...], seed: int) -> Sequence[tuple[int, int]]:
+    keyed: list[tuple[bytes, int, int]] = []
+    for number, (task, size) in enumerate(tasks):
+        begun = hashlib.sha256(f"decision:{seed}:{task}:".encode())
+        for position in range(size):
+            digest = begun.copy()
+            digest.update(b"%d" % position)
+            keyed.append((digest.digest(), number, position))
+    keyed.sort()
+    return [(number, position) for _, number, position in keyed]
+
+
+def order(plan: Sequence[job_pb2.TaskPlan], seed: int) -> Sequence[tuple[int, int]]:
+    """(number of the task, position) of every item of a plan with one answer per item, the same in every version."""
+    return _order(tuple((task.task, task.items) for task in plan), seed)
+
+
+def units(plan: Sequence[job_pb2.TaskPlan], seed: int) -> list[Asked]:
+    """All items in units, in the order in which these are asked."""
+    items = order(plan, seed)
+    # With many tasks, a few items of one task are some way apart.
+    window = min(UNIT * max(1, len(plan)), _MOST_WINDOW)
+    counts = [0] * len(plan)
+    made: list[Asked] = []
+    for begin in range(0, len(items), window):
+        by_task: dict[int, list[int]] = {}
+        for task, position in items[begin : begin + window]:
+            by_task.setdefault(task, []).append(position)
+        for task, positions in by_task.items():
+            for first in range(0, len(positions), UNIT):
+                some = tuple(sorted(positions[first : first + UNIT]))
+                made.append(Asked(task, counts[task], some))
+                counts[task] += len(some)
+    return made

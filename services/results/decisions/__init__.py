@@ -1,0 +1,1 @@
+"""Decisions: what the answers to their two jobs say."""

@@ -1,0 +1,209 @@
+"""Decisions through every process: two models answer the same rows in one random order, stop once the verdict is known,
+and get the same verdict whatever is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import grpc
+import pytest
+
+from services import decision_order
+from tests.servers.openai_server import OpenAIServer
+from tests.servers.stub import Behaviour
+from tests.stack import Stack, running, touchstone, until
+from tests.stub_thread import stub_thread
+from touchstone.v1 import (
+    dataset_pb2,
+    dataset_service_pb2,
+    dataset_service_pb2_grpc,
+    decision_pb2,
+    job_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+    scoring_pb2,
+)
+
+pytestmark = pytest.mark.stack
+
+ROWS = 600
+SHARES = {"weak": 0.6, "strong": 0.9, "twin": 0.6, "other": 0.6}
+"""By model, the share of rows that it has right."""
+COMPLETED, CANCELLED = job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_CANCELLED
+
+
+def right(model: str, row: int) -> bool:
+    # The twin is right where the weak one is, the other one as often, elsewhere.
+    name = "weak" if model == "twin" else model
+    digest = hashlib.sha256(f"{name}/{row}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") / 2**32 < SHARES[model]
+
+
+class Graded(OpenAIServer):
+    def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
+        row = int(self.prompt(body).split()[-1])
+        return super().answer(body, f"answer {row}" if right(body["model"], row) else "something else")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Graded]:
+    with stub_thread() as stubs:
+        yield stubs.start(Graded(Behaviour(models=tuple(SHARES), latency_s=0.03)))
+
+
+@pytest.fixture(scope="module")
+def stack(server: Graded, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    endpoints = [
+        {"name": name, "kind": "openai", "base_url": server.url, "concurrency": calls}
+        for name, calls in (("one", 8), ("two", 8), ("wide", 64))
+    ]
+    with running(Stack(tmp_path_factory.mktemp("decisions"), endpoints), request) as started:
+        started.know_models("one", "two", "wide")
+        yield started
+
+
+@pytest.fixture(scope="module")
+def dataset(stack: Stack) -> str:
+    lines = [json.dumps({"prompt": f"Say {row}", "reference": f"answer {row}"}) for row in range(ROWS)]
+    stub = dataset_service_pb2_grpc.DatasetServiceStub(stack.channel(stack.results_port))
+    options = dataset_pb2.DatasetOptions(name="rows.jsonl", scoring=scoring_pb2.Scoring(scorer="exact_match"))
+    requests = iter([dataset_service_pb2.UploadDatasetRequest(options=options, data="\n".join(lines).encode())])
+    return str(stub.UploadDataset(requests, timeout=120).dataset.dataset_id)
+
+
+def start(
+    stack: Stack, dataset: str, baseline: str, candidate: str, **options: Any
+) -> scheduler_service_pb2.StartDecisionResponse:
+    def spec(place: str) -> job_pb2.JobSpec:
+        model, _, endpoint = place.partition("@")
+        return job_pb2.JobSpec(endpoint=endpoint, model=model, dataset=job_pb2.DatasetWork(dataset_id=dataset))
+
+    request = scheduler_service_pb2.StartDecisionRequest(
+        request_id=str(uuid.uuid4()), baseline=spec(baseline), candidate=spec(candidate), **options
+    )
+    made = stack.scheduler.StartDecision(request, timeout=30)
+    assert stack.scheduler.StartDecision(request, timeout=30).decision_id == made.decision_id
+    return made
+
+
+def ended(
+    stack: Stack, made: scheduler_service_pb2.StartDecisionResponse, timeout_s: float = 120
+) -> decision_pb2.Decision:
+    for job in (made.baseline, made.candidate):
+        stack.heard(stack.wait(job.job_id, timeout_s))
+        until(partial(stack.settled, job.job_id))
+    request = results_service_pb2.GetDecisionRequest(decision_id=made.decision_id)
+    return stack.results.GetDecision(request, timeout=30).decision
+
+
+def answers(stack: Stack, job_id: str) -> bool:
+    """Whether both services are there again."""
+    try:
+        stack.job(job_id)
+        stack.results.GetJob(results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id), timeout=30)
+    except grpc.RpcError:
+        return False
+    return True
+
+
+def asked(server: Graded) -> Counter[str]:
+    return Counter(str(record.body["model"]) for record in server.records)
+
+
+def test_a_better_model_is_found_with_few_calls(stack: Stack, server: Graded, dataset: str) -> None:
+    server.records.clear()
+    made = start(stack, dataset, "weak@one", "strong@two")
+    decision = ended(stack, made)
+    assert decision.verdict == job_pb2.DECISION_VERDICT_BETTER
+    assert {decision.baseline.state, decision.candidate.state} == {CANCELLED}
+    assert "The candidate is better than the baseline" in decision.candidate.reason
+    assert 0 < decision.low <= decision.difference <= decision.high <= 1
+    assert decision.decided_at < ROWS // 3, decision
+    assert sum(asked(server).values()) < ROWS, asked(server)
+    # Both were asked the same items, and none much earlier than by the other.
+    order = [position for _, position in decision_order.order(decision.baseline.plan, 0)]
+    for job in (decision.baseline, decision.candidate):
+        stored = {item.result.position for item in stack.items(job.job_id)}
+        assert stored >= set(order[: decision.decided_at])
+    assert decision.saved.items == 2 * ROWS - sum(
+        len(stack.items(job.job_id)) for job in (decision.baseline, decision.candidate)
+    )
+    assert decision.saved.tokens > 0
+
+
+def test_the_other_way_round_it_is_worse(stack: Stack, dataset: str) -> None:
+    decision = ended(stack, start(stack, dataset, "strong@one", "weak@one", seed=3))
+    assert decision.verdict == job_pb2.DECISION_VERDICT_WORSE
+    assert -1 <= decision.low <= decision.difference <= decision.high < 0
+    assert decision.decided_at < ROWS // 3
+
+
+def test_equal_models_are_equivalent_within_a_margin_and_else_not_different(stack: Stack, dataset: str) -> None:
+    decision = ended(stack, start(stack, dataset, "weak@one", "twin@two", margin=0.15))
+    assert decision.verdict == job_pb2.DECISION_VERDICT_EQUIVALENT
+    decision = ended(stack, start(stack, dataset, "weak@one", "other@two"))
+    assert decision.verdict == job_pb2.DECISION_VERDICT_NO_DIFFERENCE
+
+
+def test_a_kill_of_any_process_changes_no_verdict(stack: Stack, server: Graded, dataset: str) -> None:
+    undisturbed = ended(stack, start(stack, dataset, "weak@one", "strong@two", seed=7))
+    for service in ("scheduler", "results", "evaluator-1"):
+        server.records.clear()
+        made = start(stack, dataset, "weak@one", "strong@two", seed=7)
+        until(lambda: sum(asked(server).values()) > undisturbed.decided_at // 2, 60)
+        stack.kill(service)
+        until(partial(answers, stack, made.decision_id), 120)
+        decision = ended(stack, made)
+        assert (decision.verdict, decision.decided_at) == (undisturbed.verdict, undisturbed.decided_at), service
+        assert decision.saved.items > 0, service
+
+
+def test_no_call_ends_long_after_the_verdict(stack: Stack, server: Graded, dataset: str) -> None:
+    server.behaviour.latency_s = 0.5
+    try:
+        server.records.clear()
+        made = start(stack, dataset, "weak@wide", "strong@wide", seed=1)
+        stack.wait(made.candidate.job_id, 120)
+        began = time.monotonic()
+        until(lambda: server.in_flight == 0, 10)
+        assert time.monotonic() - began < 2
+        seen = len(server.records)
+        time.sleep(1)
+        assert len(server.records) == seen
+    finally:
+        server.behaviour.latency_s = 0.03
+
+
+def test_a_retry_runs_the_rest_and_keeps_the_verdict(stack: Stack, server: Graded, dataset: str) -> None:
+    made = start(stack, dataset, "weak@one", "strong@two", seed=11)
+    before = ended(stack, made)
+    for job in (before.baseline, before.candidate):
+        stack.scheduler.RetryJob(scheduler_service_pb2.RetryJobRequest(job_id=job.job_id), timeout=30)
+    after = ended(stack, made)
+    assert {after.baseline.state, after.candidate.state} == {COMPLETED}
+    assert (after.verdict, after.decided_at) == (before.verdict, before.decided_at)
+    for job in (after.baseline, after.candidate):
+        assert sorted(item.result.position for item in stack.items(job.job_id)) == list(range(ROWS))
+
+
+def test_a_cancelled_side_ends_the_other(stack: Stack, dataset: str) -> None:
+    made = start(stack, dataset, "weak@one", "twin@two", seed=5)
+    until(lambda: stack.job(made.candidate.job_id).progress.items_done > 0, 60)
+    stack.scheduler.CancelJob(scheduler_service_pb2.CancelJobRequest(job_id=made.candidate.job_id), timeout=30)
+    decision = ended(stack, made)
+    assert decision.verdict == job_pb2.DECISION_VERDICT_UNSPECIFIED
+    assert decision.baseline.state == CANCELLED
+    assert made.candidate.job_id in decision.baseline.reason
+
+
+def test_the_command_says_it_in_a_sentence(stack: Stack, dataset: str) -> None:
+    done = touchstone(stack, "decide", "weak@one", "strong@two", "--dataset", dataset)
+    assert done.returncode == 0, done.stderr
+    assert "strong@two is better than weak@one" in done.stdout

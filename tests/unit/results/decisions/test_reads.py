@@ -1,0 +1,194 @@
+"""Decisions as they are read from stored answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from services import decision_order
+from services.errors import InvalidRequestError, NotFoundError
+from services.results.decisions import answers, reads
+from services.results.intake import writes
+from services.results.storage.database import Connection
+from services.results.visibility import HiddenJobError, Visibility
+from tests.unit.results.builders import ERROR, UNPARSED, answer, batch, event, job, plan
+from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2
+from touchstone.v1 import results_service_pb2 as pb
+
+ITEMS, SEED = 200, 5
+
+
+def sides(
+    connection: Connection, *tasks: job_pb2.TaskPlan, names: tuple[str, str] = ("a", "b"), **fields: int
+) -> tuple[job_pb2.Job, job_pb2.Job]:
+    """A baseline and a candidate, as their events say."""
+    made = [job(name, *(tasks or (plan("one", ITEMS),)), model=name, **fields) for name in names]  # type: ignore[arg-type]
+    for one, other in (made, made[::-1]):
+        side = one.spec.deciding
+        side.against_job_id, side.candidate = other.job_id, one is made[1]
+        side.error, side.margin, side.seed = 0.05, 0.02, SEED
+    writes.store_events(connection, [event(f"{one.job_id}-{one.state}-{one.attempt}", one) for one in made])
+    return made[0], made[1]
+
+
+def store(
+    connection: Connection, job_id: str, right: Iterable[int], upto: int = ITEMS, task: str = "one", **fields: int
+) -> None:
+    """Answers to the first `upto` items of the order, right at these positions."""
+    known = {*right}
+    order = [position for _, position in decision_order.order([plan(task, ITEMS)], SEED)][:upto]
+    items = [answer(position, "yes" if position in known else "no") for position in sorted(order)]
+    writes.store_items(connection, [batch(job_id, task, items, **fields)])
+
+
+def verdict(connection: Connection) -> pb.GetDecisionResponse:
+    return reads.get_decision(connection, "a")
+
+
+def test_the_verdict_is_that_of_the_first_pairs_whatever_comes_later(connection: Connection) -> None:
+    sides(connection)
+    store(connection, "a", range(0, ITEMS, 2))
+    store(connection, "b", range(ITEMS))
+    found = verdict(connection).decision
+    assert found.verdict == job_pb2.DECISION_VERDICT_BETTER
+    assert 0 < found.decided_at < ITEMS // 2
+    assert (found.pairs, found.items_total) == (ITEMS, ITEMS)
+    assert 0 < found.low <= found.difference <= found.high
+    assert len(found.path) > 1
+    assert found.threshold > 0
+
+
+def test_only_pairs_before_the_first_gap_count(connection: Connection) -> None:
+    baseline, candidate = sides(connection)
+    store(connection, "a", range(ITEMS), upto=80)
+    store(connection, "b", range(ITEMS), upto=30)
+    later = [position for _, position in decision_order.order(baseline.plan, SEED)][40:50]
+    writes.store_items(connection, [batch("b", "one", [answer(position) for position in later])])
+    assert len(answers.read(connection, baseline, candidate).pairs) == 30
+
+
+def test_failed_items_are_left_out_and_unread_ones_are_wrong(connection: Connection) -> None:
+    baseline, candidate = sides(connection)
+    order = [position for _, position in decision_order.order(baseline.plan, SEED)][:4]
+    store(connection, "a", range(ITEMS), upto=4)
+    outcomes = dict(zip(order, (ERROR, UNPARSED, UNPARSED, ERROR), strict=True))
+    items = [answer(position, outcome=outcome) for position, outcome in outcomes.items()]
+    writes.store_items(connection, [batch("b", "one", items)])
+    found = answers.read(connection, baseline, candidate)
+    assert [(pair.a, pair.b) for pair in found.pairs] == [(1.0, 0.0), (1.0, 0.0)]
+    assert (found.failed, found.total) == (2, ITEMS)
+
+
+def test_later_attempts_change_nothing(connection: Connection) -> None:
+    baseline, candidate = sides(connection)
+    store(connection, "a", range(ITEMS), upto=20)
+    store(connection, "b", range(ITEMS), upto=20)
+    before = answers.read(connection, baseline, candidate).pairs
+    store(connection, "a", range(ITEMS), attempt=2)
+    store(connection, "b", (), attempt=2)
+    assert answers.read(connection, baseline, candidate).pairs == before
+
+
+def test_what_stopped_the_jobs_holds(connection: Connection) -> None:
+    baseline, candidate = sides(connection)
+    for one in (baseline, candidate):
+        one.state = job_pb2.Job.STATE_CANCELLED
+        one.decided.MergeFrom(
+            job_pb2.Decided(verdict="DECISION_VERDICT_WORSE", pairs=17, difference=-0.3, low=-0.5, high=-0.1)
+        )
+    writes.store_events(connection, [event(f"z-later-{one.job_id}", one) for one in (baseline, candidate)])
+    store(connection, "a", range(ITEMS), upto=20)
+    store(connection, "b", range(ITEMS), upto=30)
+    found = verdict(connection).decision
+    assert (found.verdict, found.decided_at) == (job_pb2.DECISION_VERDICT_WORSE, 17)
+    assert (found.difference, found.low, found.high, found.pairs) == (-0.3, -0.5, -0.1, 20)
+    (listed,) = reads.list_decisions(connection, pb.ListDecisionsRequest()).decisions
+    assert (listed.verdict, listed.difference, listed.pairs) == (found.verdict, -0.3, 17)
+    assert found.saved.items == 2 * ITEMS - 50
+    assert found.saved.tokens == round((ITEMS - 20) * 23 + (ITEMS - 30) * 23)
+    assert not found.saved.HasField("cost_usd")
+    assert found.saved.seconds == pytest.approx(30 * (ITEMS - 20) / 20)
+
+
+def test_the_candidates_id_leads_to_the_same(connection: Connection) -> None:
+    sides(connection)
+    assert reads.get_decision(connection, "b") == verdict(connection)
+
+
+def test_other_jobs_are_no_decision(connection: Connection) -> None:
+    writes.store_events(connection, [event("1", job("j", plan("one", 5)))])
+    for unknown in ("j", "k"):
+        with pytest.raises(NotFoundError):
+            reads.get_decision(connection, unknown)
+
+
+def test_other_items_are_not_compared(connection: Connection) -> None:
+    baseline, candidate = sides(connection)
+    candidate.plan[0].item_set = "other"
+    found = reads.read_evidence(connection, baseline, candidate)
+    assert not found.verdict
+    assert "other items" in found.note
+
+
+def test_each_task_has_its_own_score_and_those_without_do_not_count(connection: Connection) -> None:
+    f1, numbers = plan("f1", 4, "f1"), plan("numbers", 4, "pearson")
+    mean = plan("mean", 4)
+    mean.metrics[0].metric, mean.metrics[0].rule, mean.metrics[0].statistic = (
+        "token_f1",
+        suite_pb2.MetricSpec.RULE_MEAN,
+        "token_f1",
+    )
+    beside = plan("beside", 4)
+    beside.beside = True
+    tasks = (plan("accuracy", 4), f1, numbers, mean, beside)
+    assert [answers.statistic_of(task) for task in tasks] == ["", "", None, "token_f1", None]
+    for task in tasks:
+        task.weighting = suite_pb2.WEIGHTING_TASKS
+    baseline, candidate = sides(connection, *tasks)
+
+    def some(statistics: dict[str, float]) -> Sequence[item_result_pb2.ItemResult]:
+        return [answer(place, statistics=statistics) for place in range(4)]
+
+    for job_id, share in (("a", 0.25), ("b", 0.75)):
+        batches = [
+            batch(job_id, "accuracy", some({"correct": 1.0})),
+            batch(job_id, "f1", some({"correct": float(share > 0.5)})),
+            batch(job_id, "numbers", some({"value": 1.0, "target": 2.0})),
+            batch(job_id, "mean", some({"token_f1": share})),
+            batch(job_id, "beside", some({"correct": 1.0})),
+        ]
+        writes.store_items(connection, batches)
+    found = answers.read(connection, baseline, candidate)
+    assert found.strata == {"accuracy": 4, "f1": 4, "mean": 4}
+    assert found.total == len(found.pairs) == 12
+    by_task = {pair.stratum: (pair.a, pair.b) for pair in found.pairs}
+    assert by_task == {"accuracy": (1.0, 1.0), "f1": (0.0, 1.0), "mean": (0.25, 0.75)}
+
+
+def test_lists_are_newest_first_in_pages_without_paths(connection: Connection) -> None:
+    for number in range(3):
+        sides(connection, names=(f"a{number}", f"b{number}"), minute=number)
+    page = reads.list_decisions(connection, pb.ListDecisionsRequest(page_size=2))
+    assert [one.decision_id for one in page.decisions] == ["a2", "a1"]
+    rest = reads.list_decisions(connection, pb.ListDecisionsRequest(page_size=2, page_token=page.next_page_token))
+    assert ([one.decision_id for one in rest.decisions], rest.next_page_token) == (["a0"], "")
+    assert not page.decisions[0].path
+    with pytest.raises(InvalidRequestError):
+        reads.list_decisions(connection, pb.ListDecisionsRequest(page_token="x"))
+
+
+def test_without_one_of_its_jobs_there_is_no_decision(connection: Connection) -> None:
+    _, candidate = sides(connection)
+    writes.forget_job(connection, "b", "ann", "ann", candidate.created_at.ToDatetime())
+    assert not reads.list_decisions(connection, pb.ListDecisionsRequest()).decisions
+    with pytest.raises(NotFoundError):
+        verdict(connection)
+
+
+def test_decisions_of_others_are_hidden(connection: Connection) -> None:
+    sides(connection)
+    bob = Visibility("bob")
+    assert not reads.list_decisions(connection, pb.ListDecisionsRequest(), bob).decisions
+    with pytest.raises(HiddenJobError):
+        reads.get_decision(connection, "a", bob)

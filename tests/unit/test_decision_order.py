@@ -1,0 +1,51 @@
+"""The random order of decisions and its units."""
+
+from __future__ import annotations
+
+from services import decision_order
+from services.scheduler.jobs.units import DecisionLayout
+from touchstone.v1 import job_pb2
+
+
+def plan(*sizes: int) -> list[job_pb2.TaskPlan]:
+    return [job_pb2.TaskPlan(task=f"t{place}", items=size, unit_size=50) for place, size in enumerate(sizes)]
+
+
+def test_the_order_stays_the_same_in_every_version() -> None:
+    assert decision_order.order(plan(5, 2), 7) == [(0, 1), (0, 0), (1, 0), (0, 4), (0, 2), (0, 3), (1, 1)]
+
+
+def test_every_item_is_in_one_unit_and_units_follow_the_order() -> None:
+    tasks = plan(100, 7, 301)
+    units = decision_order.units(tasks, 1)
+    assert sorted((unit.task, place) for unit in units for place in unit.positions) == [
+        (task, place) for task, size in enumerate((100, 7, 301)) for place in range(size)
+    ]
+    assert max(len(unit.positions) for unit in units) <= decision_order.UNIT
+    places = {item: place for place, item in enumerate(decision_order.order(tasks, 1))}
+    # Nothing is asked much earlier than its place in the order says.
+    asked = 0
+    for unit in units:
+        assert all(abs(places[unit.task, position] - asked) < 4 * decision_order.UNIT for position in unit.positions)
+        asked += len(unit.positions)
+
+
+def test_another_seed_gives_another_order_with_the_same_items() -> None:
+    first, second = (decision_order.order(plan(50), seed) for seed in (1, 2))
+    assert first != second
+    assert sorted(first) == sorted(second)
+
+
+def test_a_retry_runs_what_is_missing_of_each_unit() -> None:
+    tasks = plan(20, 10)
+    layout = DecisionLayout(tasks, 3)
+    stored = [set(layout.positions(0)) | {layout.positions(1)[0]}, set[int]()]
+    if layout.slice(0).task == 1 or layout.slice(1).task == 1:
+        stored = [set[int](), set[int]()]
+        stored[layout.slice(0).task] |= {*layout.positions(0)}
+        stored[layout.slice(1).task] |= {layout.positions(1)[0]}
+    missing = layout.missing(stored)
+    assert 0 not in missing
+    assert missing[1] == layout.positions(1)[1:]
+    assert all(missing[unit] == () for unit in range(2, layout.units))
+    assert sum(layout.slice(unit).size for unit in range(layout.units)) == layout.items == 30
