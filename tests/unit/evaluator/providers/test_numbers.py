@@ -19,11 +19,12 @@ from services.evaluator.items.task import Response
 from services.evaluator.provider_batches.base import Answer, Batch, Line
 from services.evaluator.provider_batches.worker import batch_api
 from services.evaluator.providers.protocol.provider import Listing, ProviderError
+from tests.parts import NIGHTLY
 from tests.unit.evaluator import wire_answers as wires
 from tests.unit.evaluator.wire_answers import Raw, Session
 from touchstone.v1 import endpoint_pb2
 
-EXAMPLES = int(os.environ.get("TOUCHSTONE_FUZZ_EXAMPLES", "2000"))
+EXAMPLES = int(os.environ.get("TOUCHSTONE_FUZZ_EXAMPLES", "2000" if NIGHTLY else "500"))
 """Of the large run, for each kind of provider and of call."""
 LIES: tuple[Any, ...] = (
     *(Raw("NaN"), Raw("Infinity"), Raw("-Infinity"), Raw("1e308"), Raw("-1e308"), Raw("1e999"), Raw("1" + "0" * 400)),

@@ -19,6 +19,7 @@ from services.results.paired.corrections import (
 )
 from services.results.paired.differences import task_differences
 from services.results.paired.pairs.difference import Difference, Reach, Terms
+from tests.parts import NIGHTLY
 from tests.unit.results.paired_rows import counted
 
 TERMS = Terms()
@@ -35,7 +36,7 @@ chances = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 
 
 @given(chances)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 if NIGHTLY else 40, deadline=None)
 def test_adjusted_p_keep_their_order_and_only_grow(p: list[float]) -> None:
     for adjusted in (holm(p), benjamini_hochberg(p)):
         assert all(a >= b for a, b in zip(adjusted, p, strict=True))

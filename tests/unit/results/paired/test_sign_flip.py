@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from services.results.paired.sign_flip import sign_flip_p
+from tests.parts import NIGHTLY
 
 
 @pytest.mark.parametrize("n", [3, 8, 13])
@@ -20,7 +21,7 @@ def test_the_sign_flip_test_is_scipys_exact_permutation_test(n: int) -> None:
 
 
 @given(st.lists(st.sampled_from([-3, -2, -1, -0.5, 0, 0.25, 1, 2]), min_size=1, max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 if NIGHTLY else 40, deadline=None)
 def test_every_way_to_the_sign_flip_test_gives_the_same_p(values: list[float]) -> None:
     """Few sums are enumerated, those on a lattice transformed: a tenth of a percent tells ties apart."""
     differences = np.array(values)

@@ -14,6 +14,7 @@ from sklearn import metrics as sk
 from services.results.scores.aggregation import TaskData
 from services.results.statistics import metric_values
 from services.results.statistics.metric_values import Cell
+from tests.parts import NIGHTLY
 from tests.unit.results.statistics.tables import cells, measure, plain_pairs
 
 LABELS = ("no", "yes", "maybe")
@@ -28,7 +29,7 @@ numbers = st.lists(
 
 
 @given(answers)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if NIGHTLY else 40, deadline=None)
 def test_matthews_correlation_equals_scikit_learn_with_no_answer_as_a_third_label(
     pairs: list[tuple[str, str | None]],
 ) -> None:
@@ -41,7 +42,7 @@ def test_matthews_correlation_equals_scikit_learn_with_no_answer_as_a_third_labe
 
 
 @given(binary_answers)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if NIGHTLY else 40, deadline=None)
 def test_f1_equals_scikit_learn_with_unanswered_items_on_the_wrong_side(pairs: list[tuple[str, str | None]]) -> None:
     references = [r for r, _ in pairs]
     predictions = [p if p is not None else {"yes": "no", "no": "yes"}[r] for r, p in pairs]
@@ -57,7 +58,7 @@ def test_an_unparsed_negative_is_a_false_positive_and_an_unparsed_positive_a_fal
 
 
 @given(answers)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if NIGHTLY else 40, deadline=None)
 def test_macro_f1_equals_scikit_learn_over_the_labels_that_occur(pairs: list[tuple[str, str | None]]) -> None:
     references = [r for r, _ in pairs]
     predictions = [NONE if p is None else p for _, p in pairs]
@@ -67,7 +68,7 @@ def test_macro_f1_equals_scikit_learn_over_the_labels_that_occur(pairs: list[tup
 
 
 @given(answers)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 if NIGHTLY else 40, deadline=None)
 def test_accuracy_equals_scikit_learn_with_unanswered_items_wrong(pairs: list[tuple[str, str | None]]) -> None:
     found = measure(TaskData("t", cells(pairs)), "accuracy").estimates["accuracy"]
     expected = sk.accuracy_score([r for r, _ in pairs], [NONE if p is None else p for _, p in pairs])
@@ -76,7 +77,7 @@ def test_accuracy_equals_scikit_learn_with_unanswered_items_wrong(pairs: list[tu
 
 
 @given(numbers)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 if NIGHTLY else 40, deadline=None)
 def test_correlations_equal_scipy_or_say_why_there_is_none(pairs: list[tuple[float, float]]) -> None:
     values, targets = (np.array(column) for column in zip(*pairs, strict=True))
     data = TaskData("t", pairs=plain_pairs(values, targets))

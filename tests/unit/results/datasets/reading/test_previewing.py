@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from services.results.datasets.frames import HEADER, Kind, Limits, Refusal
 from services.results.datasets.reading.previewing import preview
+from tests.parts import NIGHTLY
 from tests.unit.results.datasets.files.workbooks import texts, workbook
 from tests.unit.results.datasets.reading.kinds import KINDS
 from tests.unit.results.uploads import jsonl, upload
@@ -139,7 +140,7 @@ _HOLES: st.SearchStrategy[tuple[int, int, Any]] = st.tuples(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 if NIGHTLY else 60)
 @given(
     kind=st.sampled_from([*KINDS]),
     container=st.sampled_from(_CONTAINERS),

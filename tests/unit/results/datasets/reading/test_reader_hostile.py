@@ -95,7 +95,7 @@ def _tells_why(made: Outcome) -> None:
     assert (made.dataset, made.bad, made.refusal).count(None) == 2
 
 
-@settings(max_examples=150 if NIGHTLY else 60)
+@settings(max_examples=150 if NIGHTLY else 30)
 @given(
     data=st.binary(max_size=400),
     head=st.sampled_from([b"", b"\xff\xfe", b"\xef\xbb\xbf", b"q,r\n", b"q,r\nx,y\n", b'{"prompt": "a", "q": "b"}\n']),
@@ -113,7 +113,7 @@ def test_any_bytes_become_a_dataset_or_reasons(data: bytes, head: bytes, name: s
     _tells_why(broken)
 
 
-@settings(max_examples=300 if NIGHTLY else 100)
+@settings(max_examples=300 if NIGHTLY else 50)
 @given(
     rows=st.lists(_OBJECTS, min_size=1, max_size=5),
     format_=_FORMATS,
@@ -135,7 +135,7 @@ def test_any_json_becomes_a_dataset_or_reasons(
         assert all(isinstance(json.loads(row.metadata), dict) for row in made.rows if row.metadata)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100 if NIGHTLY else 40)
 @given(
     st.lists(st.lists(st.text(max_size=8), min_size=2, max_size=3), max_size=6), st.sampled_from(["\n", "\r\n", "\r"])
 )
@@ -149,7 +149,7 @@ def test_any_cells_become_a_dataset_or_reasons(rows: list[list[str]], end: str) 
         assert [row.messages[0].content for row in made.rows] == [r[0] for r in records if any(map(str.strip, r))]
 
 
-@settings(max_examples=100)
+@settings(max_examples=100 if NIGHTLY else 40)
 @given(
     st.lists(st.tuples(st.text(_PLAIN, min_size=1, max_size=8), st.text(_PLAIN, max_size=8)), min_size=1, max_size=6),
     st.sampled_from(["\n", "\r\n"]),
