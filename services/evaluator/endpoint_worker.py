@@ -175,7 +175,7 @@ class EndpointWorker:
             begun = Begun(self._bus, held, self._settings.name)
             await begun.open(len(known.results))
         name = self._settings.name
-        packer = Packer.of(held, len(loaded.items), self._bus, name, told=known.told, begun=begun)
+        packer = Packer.of(held, len(loaded.items), self._bus, name, told=known.told, begun=begun, rate=self._rate)
         held.begun = len(known.results)
         await packer.begin(known.results.values(), at_once=begun is not None)
         flow = Flow(held.unit.owner, held.unit.job_id)

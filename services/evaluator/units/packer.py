@@ -17,15 +17,18 @@ import uuid
 from collections.abc import Awaitable, Callable, Container, Iterable
 
 from services.bus import Bus, OvertakenError, Turn, heed_cancel
+from services.evaluator.pacing.pace import Rate
 from services.evaluator.storing import until_stored
 from services.evaluator.units.units_in_hand import FaultError, Held, Stop
 from touchstone.v1 import item_result_pb2
 
 MOST_ITEMS = 64
 MOST_BYTES = 512 * 1024
-LINGER_S = 0.02
-"""What a killed evaluator has received and not sent is asked for, and paid, again. Less would be more messages than
-answers need: 5,000 answers of a model that gives 64 in 50 ms take about 250, and 1,000 without lingering."""
+LINGER_S, RUSH_LINGER_S = 0.02, 0.25
+"""How long a result may wait for others. What a killed evaluator has received and not sent is asked for, and paid,
+again."""
+RUSH_PER_S = 100.0
+"""Calls of the endpoint per second from which on messages of few results would cost more than the calls."""
 _MOST_RESULT_BYTES = 1_000_000
 """NATS refuses messages above 1 MB, however often they are sent."""
 
@@ -93,10 +96,12 @@ class Begun:
 
 class Packer:
     """Collects the results of one unit and stores them in order: at most 64 items or 512 KB per message, and at most
-    20 ms after the first one waits. One result alone may exceed the bytes; `result.py` keeps it below NATS's limit.
+    20 ms after the first one waits, or 250 ms while `rate` is high. One result alone may exceed the bytes; `result.py`
+    keeps it below NATS's limit.
     """
 
-    def __init__(self, expected: int, store: Store) -> None:
+    def __init__(self, expected: int, store: Store, rate: Rate | None = None) -> None:
+        self._rate = rate
         self._missing = expected
         self._store = store
         self._waiting: list[tuple[item_result_pb2.ItemResult, int]] = []
@@ -116,10 +121,11 @@ class Packer:
         delivery: int = 0,
         told: Container[int] = (),
         begun: Begun | None = None,
+        rate: Rate | None = None,
     ) -> Packer:
         """A packer for the results of a unit in hand. It publishes until JetStream has them, as results of this
         delivery; 0 means the present one. `told` are positions whose costs are already known; `begun` publishes in its
-        turn."""
+        turn. `rate` is that of the endpoint's calls."""
         unit = held.unit
 
         async def store(items: list[item_result_pb2.ItemResult], done: bool) -> None:
@@ -145,7 +151,7 @@ class Packer:
             else:
                 await until_stored(publish, f"items of {held.label}")
 
-        return cls(expected, store)
+        return cls(expected, store, rate)
 
     def add(self, result: item_result_pb2.ItemResult) -> None:
         """Raises FaultError for a result that no message can hold: each delivery of its unit would pay its calls
@@ -200,10 +206,14 @@ class Packer:
     def _full(self) -> bool:
         return len(self._waiting) >= MOST_ITEMS or self._bytes >= MOST_BYTES
 
+    @property
+    def _linger_s(self) -> float:
+        return RUSH_LINGER_S if self._rate is not None and self._rate.per_second > RUSH_PER_S else LINGER_S
+
     async def _due(self) -> None:
         while self._missing and not self._full:
             self._wake.clear()
-            left = self._since + LINGER_S - time.monotonic() if self._waiting else None
+            left = self._since + self._linger_s - time.monotonic() if self._waiting else None
             if left is not None and left <= 0:
                 return
             try:

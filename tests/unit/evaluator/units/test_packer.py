@@ -7,9 +7,11 @@ import time
 
 import pytest
 
+from services.evaluator.pacing.pace import Rate
 from services.evaluator.units import packer as packing
-from services.evaluator.units.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, Packer, share_parameters
+from services.evaluator.units.packer import LINGER_S, MOST_BYTES, MOST_ITEMS, RUSH_PER_S, Packer, share_parameters
 from services.evaluator.units.units_in_hand import FaultError
+from tests.waiting import until
 from touchstone.v1 import item_result_pb2
 
 
@@ -70,6 +72,24 @@ async def test_results_wait_at_most_twenty_milliseconds(monkeypatch: pytest.Monk
     packer.add(of_size(1))
     await asyncio.wait_for(run, 60)  # The last result waits for nothing.
     assert [(count, done) for count, done, _ in shelf.messages] == [(1, False), (2, True)]
+
+
+async def test_results_wait_longer_while_calls_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf, rate = Shelf(), Rate()
+    packer = Packer(3, shelf.store, rate)
+    run = asyncio.create_task(packer.run())
+    rate.per_second = RUSH_PER_S + 1
+    monkeypatch.setattr(packing, "RUSH_LINGER_S", 0.3)
+    packer.add(of_size(1))
+    started = time.monotonic()
+    await asyncio.wait_for(shelf.first.wait(), 60)
+    assert time.monotonic() - started > 0.25
+    rate.per_second = RUSH_PER_S
+    monkeypatch.setattr(packing, "RUSH_LINGER_S", 3600.0)
+    packer.add(of_size(1))
+    await until(lambda: len(shelf.messages) == 2)
+    packer.add(of_size(1))
+    await asyncio.wait_for(run, 60)
 
 
 async def test_a_unit_without_items_still_ends() -> None:
