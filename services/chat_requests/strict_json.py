@@ -41,8 +41,9 @@ def parse(line: bytes, called: str = "line") -> Any:
     except RecursionError as error:
         raise _too_deep(called) from error
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno:,}, " if "\n" in text else ""
-        raise WrongRowError(f"The {called} is not JSON: {error.msg} at {where}character {error.colno:,}.") from error
+        lines = "\n" in text.strip()
+        where = f"line {error.lineno:,}, character {error.colno:,}" if lines else f"character {error.pos + 1:,}"
+        raise WrongRowError(f"The {called} is not JSON: {error.msg} at {where}.") from error
     except ValueError as error:  # Python reads no number of over 4,300 digits
         raise WrongRowError(f"The {called} contains a number with too many digits. Write it as a string.") from error
     # Few lines have suspicious content, and checking every value takes longer than parsing.

@@ -99,7 +99,7 @@ async def test_services_use_their_own_keys(secured: Path, tmp_path: Path, monkey
 def test_each_container_has_its_own_secrets_only() -> None:
     for service, made in services("secured.yml").items():
         secrets = {volume.partition(":")[0] for volume in made["volumes"] if ".seed:" in volume or ".key:" in volume}
-        owner = {"setup": "client", "evaluator-gpu": "evaluator"}.get(service, service)
+        owner = {"setup": "client", "evaluator-gpu": "evaluator", "replica": "results"}.get(service, service)
         seed = "setup" if service == "setup" else owner
         expected = {f"./secured/{owner}.key"} | ({f"./secured/{seed}.seed"} if service != "nats" else set())
         assert secrets == expected, service

@@ -58,9 +58,9 @@ def _dice(chance: Random) -> type[Random]:
 
 def _tell_dates() -> list[Any]:
     """Modules that read the day's time through `datetime`."""
-    from services.results import internal_servicer, servicer
+    from services.results import internal_servicer, read_servicer
 
-    return [internal_servicer, servicer]
+    return [internal_servicer, read_servicer]
 
 
 def _dates(wall: Any) -> Any:
