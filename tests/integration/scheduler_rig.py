@@ -43,6 +43,9 @@ class Sealer(results_internal_service_pb2_grpc.ResultsInternalServiceServicer):
     async def ListStoredItems(self, request, context):  # type: ignore[no-untyped-def]
         return results_service_pb2.ListStoredItemsResponse()
 
+    async def FindResponses(self, request, context):  # type: ignore[no-untyped-def]
+        return results_service_pb2.FindResponsesResponse()
+
 
 class Harness:
     """A NATS server, a results stand-in, and schedulers started and killed by the test."""

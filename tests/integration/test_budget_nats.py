@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
+import grpc
 import pytest
 
 from tests.integration.evaluator_rig import start_process
@@ -74,8 +75,14 @@ async def create(harness: Harness, budget: float, limit: int) -> str:
         request = scheduler_service_pb2.CreateJobRequest(spec=wanted, request_id="r1")
         return (await harness.stub().CreateJob(request, timeout=30)).job
 
+    async def is_known() -> bool:
+        # A scheduler that starts refuses calls until it has read its jobs back.
+        with suppress(grpc.aio.AioRpcError):
+            return bool((await harness.stub().ListEndpoints(request, timeout=30)).endpoints)
+        return False
+
     request = scheduler_service_pb2.ListEndpointsRequest()
-    await answered(lambda: harness.stub().ListEndpoints(request, timeout=30), lambda found: found.endpoints, 90)
+    await answered(is_known, within=90)
     return (await ask()).job_id
 
 
