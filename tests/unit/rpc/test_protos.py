@@ -88,7 +88,7 @@ def test_every_answer_with_many_parts_is_paged_bounded_or_streamed() -> None:
         "ListStoredItems": "one job", "GetImport": "500 tasks", "CreateJobs": "100 jobs",
         "GetOverview": "one mean for each suite and mode", "GetCallUsage": "at most 500",
         "CloseRecordedRun": "100 jobs", "ListJudges": "at most 100",
-        "RunExperiment": "100 jobs", "GetExperiment": "2,000 rows",
+        "RunExperiment": "100 jobs", "GetExperiment": "2,000 rows", "StartDecision": "20 jobs",
     }  # fmt: skip
     growing = {
         method.name

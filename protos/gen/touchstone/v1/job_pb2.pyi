@@ -36,6 +36,7 @@ class DecisionVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DECISION_VERDICT_WORSE: _ClassVar[DecisionVerdict]
     DECISION_VERDICT_EQUIVALENT: _ClassVar[DecisionVerdict]
     DECISION_VERDICT_NO_DIFFERENCE: _ClassVar[DecisionVerdict]
+    DECISION_VERDICT_BEST: _ClassVar[DecisionVerdict]
 PRIORITY_UNSPECIFIED: Priority
 PRIORITY_LOW: Priority
 PRIORITY_NORMAL: Priority
@@ -49,6 +50,7 @@ DECISION_VERDICT_BETTER: DecisionVerdict
 DECISION_VERDICT_WORSE: DecisionVerdict
 DECISION_VERDICT_EQUIVALENT: DecisionVerdict
 DECISION_VERDICT_NO_DIFFERENCE: DecisionVerdict
+DECISION_VERDICT_BEST: DecisionVerdict
 
 class Job(_message.Message):
     __slots__ = ("job_id", "owner", "spec", "state", "attempt", "created_at", "started_at", "finished_at", "reason", "incomplete", "plan", "item_set", "subset", "progress", "receipt", "baseline", "attempt_started_at", "published_items", "reason_detail", "deleted_at", "decided")
@@ -115,18 +117,20 @@ class Job(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., owner: _Optional[str] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[Job.State, str]] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., incomplete: _Optional[bool] = ..., plan: _Optional[_Iterable[_Union[TaskPlan, _Mapping]]] = ..., item_set: _Optional[str] = ..., subset: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., baseline: _Optional[bool] = ..., attempt_started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., published_items: _Optional[int] = ..., reason_detail: _Optional[str] = ..., deleted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., decided: _Optional[_Union[Decided, _Mapping]] = ...) -> None: ...
 
 class Decided(_message.Message):
-    __slots__ = ("verdict", "pairs", "difference", "low", "high")
+    __slots__ = ("verdict", "pairs", "difference", "low", "high", "against_job_id")
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
+    AGAINST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     verdict: DecisionVerdict
     pairs: int
     difference: float
     low: float
     high: float
-    def __init__(self, verdict: _Optional[_Union[DecisionVerdict, str]] = ..., pairs: _Optional[int] = ..., difference: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+    against_job_id: str
+    def __init__(self, verdict: _Optional[_Union[DecisionVerdict, str]] = ..., pairs: _Optional[int] = ..., difference: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., against_job_id: _Optional[str] = ...) -> None: ...
 
 class JobSpec(_message.Message):
     __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "reuse", "stream", "webhook_url", "schedule_id", "labels", "budget_usd", "provider_batch", "reading", "judges", "judging", "experiment_name", "max_model_b", "deciding")
@@ -186,18 +190,20 @@ class JobSpec(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., reuse: _Optional[_Union[Reuse, _Mapping]] = ..., stream: _Optional[bool] = ..., webhook_url: _Optional[str] = ..., schedule_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., budget_usd: _Optional[float] = ..., provider_batch: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., judges: _Optional[_Iterable[_Union[Judge, _Mapping]]] = ..., judging: _Optional[_Union[Judging, _Mapping]] = ..., experiment_name: _Optional[str] = ..., max_model_b: _Optional[float] = ..., deciding: _Optional[_Union[Deciding, _Mapping]] = ...) -> None: ...
 
 class Deciding(_message.Message):
-    __slots__ = ("against_job_id", "candidate", "error", "margin", "seed")
+    __slots__ = ("against_job_id", "candidate", "error", "margin", "seed", "race_job_ids")
     AGAINST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     CANDIDATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MARGIN_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
+    RACE_JOB_IDS_FIELD_NUMBER: _ClassVar[int]
     against_job_id: str
     candidate: bool
     error: float
     margin: float
     seed: int
-    def __init__(self, against_job_id: _Optional[str] = ..., candidate: _Optional[bool] = ..., error: _Optional[float] = ..., margin: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
+    race_job_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, against_job_id: _Optional[str] = ..., candidate: _Optional[bool] = ..., error: _Optional[float] = ..., margin: _Optional[float] = ..., seed: _Optional[int] = ..., race_job_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Judge(_message.Message):
     __slots__ = ("endpoint", "model", "sampling", "rubric", "repeats", "budget_usd", "max_model_b")
@@ -328,7 +334,7 @@ class ExperimentWork(_message.Message):
     def __init__(self, experiment: _Optional[str] = ..., prompt_versions: _Optional[_Iterable[str]] = ..., scenarios: _Optional[int] = ..., tips: _Optional[int] = ..., diversity: _Optional[bool] = ..., max_model_b: _Optional[float] = ...) -> None: ...
 
 class TaskPlan(_message.Message):
-    __slots__ = ("task", "title", "version", "scorer_version", "items", "published_items", "data", "item_set", "metrics", "unit_size", "score_group", "prompt_hash", "repeats", "category", "beside", "most_cost_usd", "row_parameters", "reading", "weighting", "plugin")
+    __slots__ = ("task", "title", "version", "scorer_version", "items", "published_items", "data", "item_set", "metrics", "unit_size", "score_group", "prompt_hash", "repeats", "category", "beside", "most_cost_usd", "row_parameters", "reading", "weighting", "plugin", "question_set")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -349,6 +355,7 @@ class TaskPlan(_message.Message):
     READING_FIELD_NUMBER: _ClassVar[int]
     WEIGHTING_FIELD_NUMBER: _ClassVar[int]
     PLUGIN_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_SET_FIELD_NUMBER: _ClassVar[int]
     task: str
     title: str
     version: str
@@ -369,7 +376,8 @@ class TaskPlan(_message.Message):
     reading: _scoring_pb2.Reading
     weighting: _suite_pb2.Weighting
     plugin: str
-    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., version: _Optional[str] = ..., scorer_version: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., data: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., item_set: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[_suite_pb2.MetricSpec, _Mapping]]] = ..., unit_size: _Optional[int] = ..., score_group: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., repeats: _Optional[int] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., most_cost_usd: _Optional[float] = ..., row_parameters: _Optional[_Iterable[str]] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ..., plugin: _Optional[str] = ...) -> None: ...
+    question_set: str
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., version: _Optional[str] = ..., scorer_version: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., data: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., item_set: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[_suite_pb2.MetricSpec, _Mapping]]] = ..., unit_size: _Optional[int] = ..., score_group: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., repeats: _Optional[int] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., most_cost_usd: _Optional[float] = ..., row_parameters: _Optional[_Iterable[str]] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ..., plugin: _Optional[str] = ..., question_set: _Optional[str] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("items_total", "items_done", "items_failed", "units_total", "units_done", "units_released", "items_per_second", "tokens_per_second", "eta_s", "eta_low_s", "eta_high_s", "current_step", "tasks", "rate_history", "queue_position", "elapsed_s", "time_limit_s", "output_tokens", "cost_usd", "reserved_usd", "output_untold", "lost_usd", "lost_calls", "starts_in_s")

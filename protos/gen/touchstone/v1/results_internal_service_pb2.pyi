@@ -2,22 +2,25 @@ from touchstone.v1 import dataset_pb2 as _dataset_pb2
 from touchstone.v1 import decision_pb2 as _decision_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import results_service_pb2 as _results_service_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ReadEvidenceRequest(_message.Message):
-    __slots__ = ("baseline", "candidate", "results_sequence")
+    __slots__ = ("baseline", "candidate", "further_candidates", "results_sequence")
     BASELINE_FIELD_NUMBER: _ClassVar[int]
     CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    FURTHER_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     RESULTS_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     baseline: _job_pb2.Job
     candidate: _job_pb2.Job
+    further_candidates: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
     results_sequence: int
-    def __init__(self, baseline: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., candidate: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., results_sequence: _Optional[int] = ...) -> None: ...
+    def __init__(self, baseline: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., candidate: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., further_candidates: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., results_sequence: _Optional[int] = ...) -> None: ...
 
 class ReadEvidenceResponse(_message.Message):
     __slots__ = ("decision",)

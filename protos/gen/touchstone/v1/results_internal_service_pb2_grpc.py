@@ -139,7 +139,7 @@ class ResultsInternalServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadEvidence(self, request, context):
-        """For the scheduler: what the answers to a decision's two jobs say by now, without its jobs. UNAVAILABLE when the given
+        """For the scheduler: what the answers to a decision's jobs say by now, without its jobs. UNAVAILABLE when the given
         position is not reached within the deadline.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

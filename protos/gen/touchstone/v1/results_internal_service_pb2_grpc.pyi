@@ -61,7 +61,7 @@ class ResultsInternalServiceStub:
     INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
     """
     ReadEvidence: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadEvidenceRequest, _results_internal_service_pb2.ReadEvidenceResponse]
-    """For the scheduler: what the answers to a decision's two jobs say by now, without its jobs. UNAVAILABLE when the given
+    """For the scheduler: what the answers to a decision's jobs say by now, without its jobs. UNAVAILABLE when the given
     position is not reached within the deadline.
     """
 
@@ -97,7 +97,7 @@ class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
     INVALID_ARGUMENT for a wrong definition, FAILED_PRECONDITION where an experiment of that name has other rows.
     """
     ReadEvidence: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadEvidenceRequest, _results_internal_service_pb2.ReadEvidenceResponse]  # type: ignore[assignment]
-    """For the scheduler: what the answers to a decision's two jobs say by now, without its jobs. UNAVAILABLE when the given
+    """For the scheduler: what the answers to a decision's jobs say by now, without its jobs. UNAVAILABLE when the given
     position is not reached within the deadline.
     """
 
@@ -178,7 +178,7 @@ class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_internal_service_pb2.ReadEvidenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_internal_service_pb2.ReadEvidenceResponse, _abc.Awaitable[_results_internal_service_pb2.ReadEvidenceResponse]]:
-        """For the scheduler: what the answers to a decision's two jobs say by now, without its jobs. UNAVAILABLE when the given
+        """For the scheduler: what the answers to a decision's jobs say by now, without its jobs. UNAVAILABLE when the given
         position is not reached within the deadline.
         """
 

@@ -76,30 +76,34 @@ class RunExperimentResponse(_message.Message):
     def __init__(self, experiment: _Optional[str] = ..., dataset_id: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., cells: _Optional[int] = ..., calls: _Optional[int] = ...) -> None: ...
 
 class StartDecisionRequest(_message.Message):
-    __slots__ = ("request_id", "baseline", "candidate", "error", "margin", "seed")
+    __slots__ = ("request_id", "baseline", "candidate", "error", "margin", "seed", "further_candidates")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
     CANDIDATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MARGIN_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
+    FURTHER_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     baseline: _job_pb2.JobSpec
     candidate: _job_pb2.JobSpec
     error: float
     margin: float
     seed: int
-    def __init__(self, request_id: _Optional[str] = ..., baseline: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., candidate: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., error: _Optional[float] = ..., margin: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
+    further_candidates: _containers.RepeatedCompositeFieldContainer[_job_pb2.JobSpec]
+    def __init__(self, request_id: _Optional[str] = ..., baseline: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., candidate: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., error: _Optional[float] = ..., margin: _Optional[float] = ..., seed: _Optional[int] = ..., further_candidates: _Optional[_Iterable[_Union[_job_pb2.JobSpec, _Mapping]]] = ...) -> None: ...
 
 class StartDecisionResponse(_message.Message):
-    __slots__ = ("decision_id", "baseline", "candidate")
+    __slots__ = ("decision_id", "baseline", "candidate", "further_candidates")
     DECISION_ID_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
     CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    FURTHER_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     decision_id: str
     baseline: _job_pb2.Job
     candidate: _job_pb2.Job
-    def __init__(self, decision_id: _Optional[str] = ..., baseline: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., candidate: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
+    further_candidates: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
+    def __init__(self, decision_id: _Optional[str] = ..., baseline: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., candidate: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., further_candidates: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ...) -> None: ...
 
 class GetJobRequest(_message.Message):
     __slots__ = ("job_id",)

@@ -211,8 +211,9 @@ class SchedulerServiceServicer:
 
     def StartDecision(self, request, context):
         """Starts a decision whether a candidate is better than a baseline: two jobs over the same items, in one random order, that
-        stop as soon as it is known. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
-        Errors as of CreateJobs; INVALID_ARGUMENT also where the two have other items, or cannot be compared answer by answer.
+        stop as soon as it is known. With further candidates it is a race for the best model, in which each job stops as soon
+        as another model is better. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
+        Errors as of CreateJobs; INVALID_ARGUMENT also where jobs have other items, or cannot be compared answer by answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

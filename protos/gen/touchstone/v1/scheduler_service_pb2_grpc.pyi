@@ -51,8 +51,9 @@ class SchedulerServiceStub:
     """
     StartDecision: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.StartDecisionRequest, _scheduler_service_pb2.StartDecisionResponse]
     """Starts a decision whether a candidate is better than a baseline: two jobs over the same items, in one random order, that
-    stop as soon as it is known. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
-    Errors as of CreateJobs; INVALID_ARGUMENT also where the two have other items, or cannot be compared answer by answer.
+    stop as soon as it is known. With further candidates it is a race for the best model, in which each job stops as soon
+    as another model is better. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
+    Errors as of CreateJobs; INVALID_ARGUMENT also where jobs have other items, or cannot be compared answer by answer.
     """
     GetJob: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
@@ -127,8 +128,9 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """
     StartDecision: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.StartDecisionRequest, _scheduler_service_pb2.StartDecisionResponse]  # type: ignore[assignment]
     """Starts a decision whether a candidate is better than a baseline: two jobs over the same items, in one random order, that
-    stop as soon as it is known. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
-    Errors as of CreateJobs; INVALID_ARGUMENT also where the two have other items, or cannot be compared answer by answer.
+    stop as soon as it is known. With further candidates it is a race for the best model, in which each job stops as soon
+    as another model is better. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
+    Errors as of CreateJobs; INVALID_ARGUMENT also where jobs have other items, or cannot be compared answer by answer.
     """
     GetJob: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetJobRequest, _scheduler_service_pb2.GetJobResponse]  # type: ignore[assignment]
     """NOT_FOUND for unknown jobs and for those finished more than a day ago: ask ResultsService."""
@@ -224,8 +226,9 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.StartDecisionResponse, _abc.Awaitable[_scheduler_service_pb2.StartDecisionResponse]]:
         """Starts a decision whether a candidate is better than a baseline: two jobs over the same items, in one random order, that
-        stop as soon as it is known. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
-        Errors as of CreateJobs; INVALID_ARGUMENT also where the two have other items, or cannot be compared answer by answer.
+        stop as soon as it is known. With further candidates it is a race for the best model, in which each job stops as soon
+        as another model is better. ResultsService.GetDecision follows it. Repeating a request id returns the jobs it made.
+        Errors as of CreateJobs; INVALID_ARGUMENT also where jobs have other items, or cannot be compared answer by answer.
         """
 
     @_abc_1.abstractmethod
