@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +27,13 @@ _Rule = suite_pb2.MetricSpec
 class Answers:
     """`pairs` have the baseline's score first; `strata` counts the items of tasks, where all tasks count the same.
     `total` is how many pairs there can be, `failed` how many items before the last pair a job has not answered after
-    all retries."""
+    all retries. `ended`: no more pairs will come."""
 
     pairs: Sequence[Pair]
     strata: Mapping[str, int]
     total: int
     failed: int
+    ended: bool
 
 
 def read(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) -> Answers:
@@ -51,9 +53,6 @@ def read(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) 
     there = order[:reached][both[:reached] == _SCORED]
     tasks = np.repeat(np.arange(len(plan)), sizes)
     counts = [size if name is not None else 0 for size, name in zip(sizes, statistics, strict=True)]
-    if reached == len(order):
-        # What has no score is known now.
-        counts = np.bincount(tasks[there], minlength=len(plan)).tolist()
     averaged = any(task.weighting == suite_pb2.WEIGHTING_TASKS for task in plan)
     strata = {task.task: count for task, count in zip(plan, counts, strict=True) if count} if averaged else {}
     names = [task.task if task.task in strata else "" for task in plan]
@@ -63,6 +62,7 @@ def read(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) 
         strata=strata,
         total=sum(counts),
         failed=int((both[:reached] == _FAILED).sum()),
+        ended=reached == len(order),
     )
 
 
@@ -72,15 +72,7 @@ def _answers(
     """Of each item, in plan order, what became of it and its score."""
     states = np.full(starts[-1], _WAITS, dtype=np.int64)
     scores = np.zeros(starts[-1])
-    found = connection.execute(
-        query("decisions/answers"),
-        {
-            "job_id": job.job_id,
-            "tasks": [task.task for task in job.plan],
-            "places": list(range(len(job.plan))),
-            "statistics": [name or "" for name in statistics],
-        },
-    ).fetchnumpy()
+    found = _stored(connection, job, statistics)
     at = np.asarray(starts)[np.asarray(found["place"])] + np.asarray(found["position"])
     score = np.ma.filled(found["score"].astype(float), np.nan)
     answered = np.asarray(found["answered"], dtype=bool)
@@ -91,6 +83,21 @@ def _answers(
             one = slice(starts[task], starts[task + 1])
             states[one] = np.where(states[one] == _SCORED, _UNSCORED, states[one])
     return states, scores
+
+
+def _stored(connection: Connection, job: job_pb2.Job, statistics: Sequence[str | None]) -> Mapping[str, Any]:
+    """Of each stored item, its task's place in the plan, its position, whether the first attempt has answered it, and
+    its score."""
+    found: Mapping[str, Any] = connection.execute(
+        query("decisions/answers"),
+        {
+            "job_id": job.job_id,
+            "tasks": [task.task for task in job.plan],
+            "places": list(range(len(job.plan))),
+            "statistics": [name or "" for name in statistics],
+        },
+    ).fetchnumpy()
+    return found
 
 
 def statistic_of(task: job_pb2.TaskPlan) -> str | None:

@@ -39,7 +39,14 @@ def read_evidence(connection: Connection, baseline: job_pb2.Job, candidate: job_
         decision.note = _NO_SCORES
         return decision
     there = answers.read(connection, baseline, candidate)
-    found = evidence(there.pairs, error=side.error, margin=side.margin, total=there.total, strata=there.strata)
+    found = evidence(
+        there.pairs,
+        error=side.error,
+        margin=side.margin,
+        total=there.total,
+        strata=there.strata,
+        ended=there.ended,
+    )
     decision.pairs, decision.failed = found.seen, there.failed
     decision.verdict = DECISION_VERDICTS.get(found.verdict, job_pb2.DECISION_VERDICT_UNSPECIFIED)
     decision.decided_at = found.decided_at or 0

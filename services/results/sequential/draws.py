@@ -74,15 +74,16 @@ class Draws:
         return bool(np.isin(self.values, (-1.0, 0.0, 1.0)).all() and (self.units == 1).all())
 
 
-def draws_of(pairs: Sequence[Pair], plan: Plan) -> Draws:
-    """Without the last cluster while it may be incomplete. Raises ValueError if the pairs do not fit the plan."""
+def draws_of(pairs: Sequence[Pair], plan: Plan, *, ended: bool = False) -> Draws:
+    """Without the last cluster while it may be incomplete: until all pairs are there, or no more come. Raises
+    ValueError if the pairs do not fit the plan."""
     if len(pairs) > plan.total:
         raise ValueError(f"There are {len(pairs):,} pairs, more than the total of {plan.total:,}.")
     differences = np.array([pair.b - pair.a for pair in pairs], dtype=float)
     if not (np.abs(differences) <= 1).all():
         raise ValueError("Scores must be between 0 and 1.")
     starts = _starts(pairs)
-    if starts and len(pairs) < plan.total and pairs[-1].cluster:
+    if starts and not ended and len(pairs) < plan.total and pairs[-1].cluster:
         starts, end = starts[:-1], starts[-1]
     else:
         end = len(pairs)

@@ -73,15 +73,18 @@ def evidence(
     strata: Mapping[str, int] | None = None,
     clusters: Mapping[str, int] | None = None,
     largest: int = 1,
+    ended: bool = False,
 ) -> Evidence:
     """Of the first `pairs` of a random order of `total` items: those that both models have answered.
 
     `error` is the chance of a wrong verdict, and `margin` the largest difference that does not matter, 0 for none.
     `strata` counts the items of each stratum, if there are several. If items are drawn by clusters, `largest` is the
-    most items of one, and `clusters` counts those of each stratum. Raises ValueError if the pairs do not fit these.
+    most items of one, and `clusters` counts those of each stratum. `ended`: no more pairs will come, although there may
+    be fewer than the total. Raises ValueError if the pairs do not fit these.
     """
     known = list(pairs)
-    draws = draws_of(known, Plan(total, strata or {}, clusters or {}, largest))
+    ended = bool(known) and (ended or len(known) == total)
+    draws = draws_of(known, Plan(total, strata or {}, clusters or {}, largest), ended=ended)
     threshold = math.log(2 / (_EARLY * error))
     paths = _paths(draws, total, (1 - _EARLY) * error, margin)
     verdict, first = _early(paths, threshold)
@@ -89,11 +92,11 @@ def evidence(
     looks = _looks(len(draws.ends), first)
     difference = draws.mean()
     low, high = Bets(draws, looks).unrefuted(threshold, difference or 0.0, _reach(draws, threshold))
-    if len(known) == total and total:
+    if ended:
         last = _last(draws, (1 - _EARLY) * error, margin)
         low, high = max(low, last.low), min(high, last.high)
         if first is None:
-            verdict, decided = last.verdict, total
+            verdict, decided = last.verdict, len(known)
     if difference is not None:
         low, high = min(low, difference), max(high, difference)
     return Evidence(verdict, decided, len(known), difference, (low, high), _drawn(draws, paths, first), threshold)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pytest
+from numpy.random import default_rng
 
 from services import decision_order
 from services.errors import InvalidRequestError, NotFoundError
@@ -78,6 +79,38 @@ def test_failed_items_are_left_out_and_unread_ones_are_wrong(connection: Connect
     found = answers.read(connection, baseline, candidate)
     assert [(pair.a, pair.b) for pair in found.pairs] == [(1.0, 0.0), (1.0, 0.0)]
     assert (found.failed, found.total) == (2, ITEMS)
+
+
+def test_items_that_fail_in_the_end_do_not_change_a_verdict(connection: Connection) -> None:
+    baseline, _ = sides(connection)
+    order = [position for _, position in decision_order.order(baseline.plan, SEED)]
+    drawn = default_rng(3).choice([-1, 0, 1], ITEMS, p=[0.1, 0.75, 0.15]).tolist()
+    better = {position for position, sign in zip(order, drawn, strict=True) if sign > 0}
+    worse = {position for position, sign in zip(order, drawn, strict=True) if sign < 0}
+    store(connection, "a", {*range(ITEMS)} - better)
+    store(connection, "b", {*range(ITEMS)} - worse, upto=150)
+    before = verdict(connection).decision
+    failed = [answer(position, outcome=ERROR) for position in order[150:]]
+    writes.store_items(connection, [batch("b", "one", failed)])
+    after = verdict(connection).decision
+    assert (after.pairs, after.failed) == (150, 50)
+    assert (after.verdict, after.decided_at) == (before.verdict, before.decided_at)
+    assert before.verdict == job_pb2.DECISION_VERDICT_NO_DIFFERENCE
+
+
+def test_without_a_verdict_the_pairs_that_are_there_decide_in_the_end(connection: Connection) -> None:
+    baseline, _ = sides(connection)
+    order = [position for _, position in decision_order.order(baseline.plan, SEED)]
+    store(connection, "a", range(ITEMS), upto=15)
+    store(connection, "b", (), upto=7)
+    assert not verdict(connection).decision.verdict
+    failed = [answer(position, outcome=ERROR) for position in order[7:]]
+    writes.store_items(connection, [batch("b", "one", failed)])
+    rest = [answer(position, outcome=ERROR) for position in order[15:]]
+    writes.store_items(connection, [batch("a", "one", rest)])
+    after = verdict(connection).decision
+    assert (after.pairs, after.failed, after.decided_at) == (7, ITEMS - 7, 7)
+    assert after.verdict == job_pb2.DECISION_VERDICT_WORSE
 
 
 def test_later_attempts_change_nothing(connection: Connection) -> None:
