@@ -5,7 +5,7 @@ from __future__ import annotations
 from touchstone.v1 import job_pb2
 
 DEFAULT_ERROR = 0.05
-MOST_ERROR = 0.5
+LEAST_ERROR, MOST_ERROR = 0.0001, 0.5
 _SAID = {
     job_pb2.DECISION_VERDICT_BETTER: "{candidate} is better than {baseline}",
     job_pb2.DECISION_VERDICT_WORSE: "{candidate} is worse than {baseline}",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from services.errors import InvalidRequestError
+from services.errors import ConflictError, InvalidRequestError
 from services.scheduler.jobs.job import Job
 from services.words import refusals
-from services.words.decisions import DEFAULT_ERROR, MOST_ERROR
+from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR
 from touchstone.v1 import job_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
@@ -19,8 +19,8 @@ def sides(request: pb.StartDecisionRequest) -> tuple[job_pb2.Deciding, job_pb2.D
     """The two sides, baseline first, which do not name each other yet. Raises InvalidRequestError."""
     baseline, candidate = request.baseline, request.candidate
     error = request.error or DEFAULT_ERROR
-    if not (math.isfinite(error) and 0 < error <= MOST_ERROR):
-        raise InvalidRequestError(f"error must be above 0 and at most {MOST_ERROR}.", "error")
+    if not LEAST_ERROR <= error <= MOST_ERROR:
+        raise InvalidRequestError(refusals.between("error", LEAST_ERROR, MOST_ERROR), "error")
     if not (math.isfinite(request.margin) and 0 <= request.margin < 1):
         raise InvalidRequestError("margin must be at least 0 and below 1.", "margin")
     work = baseline.WhichOneof("work")
@@ -54,6 +54,15 @@ def _check(field: str, spec: job_pb2.JobSpec) -> None:
         raise InvalidRequestError("A decision asks models. Of reuse, only any_job is possible.", f"{field}.reuse")
     if spec.suite.repeats > 1:
         raise InvalidRequestError(refusals.between("repeats", 0, 1), f"{field}.suite.repeats")
+
+
+def require_ended(job: Job, other: Job | None) -> None:
+    """Raises ConflictError for a job that has ended while the other side of its decision has not: if this one ran again
+    or were deleted, that one would run on alone."""
+    if other is not None and other.live and not job.live:
+        raise ConflictError(
+            f"Job {other.id}, the other side of its decision, has not ended. Wait until it has, or cancel it."
+        )
 
 
 def link(jobs: Sequence[Job]) -> None:

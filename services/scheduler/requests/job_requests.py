@@ -21,7 +21,7 @@ from services.scheduler.admission import dataset_rules, decision_rules, judging_
 from services.scheduler.admission.validation import require_project, usual_priority, validate
 from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, Job, new_job_id, seconds, stamp
-from services.scheduler.lifecycle.deciding import joins
+from services.scheduler.lifecycle.deciding import joins, other_side
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.requests.spec_context import Context, Contexts, clear_set
@@ -263,6 +263,7 @@ class Desk:
         async with registry.lock:
             job = self._present(job_id, old)
             self._require_owner(caller, job)
+            decision_rules.require_ended(job, other_side(registry, job))
             for other in registry.jobs.values():
                 if other.live and other.message.spec.reuse.job_id == job_id:
                     raise ConflictError(
@@ -322,6 +323,7 @@ class Desk:
         async with registry.lock:
             job = self._present(job_id, old)
             self._require_owner(caller, job)
+            decision_rules.require_ended(job, other_side(registry, job))
             if job.can_retry:
                 budget.check_retry(job.message)
                 self.require_room(job.message.owner)

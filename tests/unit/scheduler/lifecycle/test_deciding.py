@@ -175,6 +175,21 @@ async def test_the_other_job_stops_where_one_fails(world: World) -> None:
     assert "wrong key" in world.desk.get(ids[1]).reason
 
 
+async def test_one_side_is_neither_retried_nor_deleted_while_the_other_one_runs(world: World) -> None:
+    ids = await run(world)
+    world.results.down = True
+    await answer(world, ids[0], offered(world, ids[0])[:1])
+    await world.desk.cancel(ALICE, ids[0])
+    for change in (world.desk.retry, world.desk.delete):
+        with pytest.raises(ConflictError, match="the other side of its decision, has not ended"):
+            await change(ALICE, ids[0])
+    world.results.down = False
+    await world.look()
+    await world.look()
+    assert [world.state(job) for job in ids] == ["cancelled", "cancelled"]
+    await world.desk.retry(ALICE, ids[0])
+
+
 async def test_a_retried_job_runs_to_the_end_alone(world: World) -> None:
     ids = await run(world)
     world.results.decision = BETTER
@@ -219,7 +234,11 @@ async def test_one_endpoint_that_takes_one_model_at_a_time_turns_between_them(wo
     [
         ({"error": 0.7}, "error"),
         ({"error": float("nan")}, "error"),
+        ({"error": -0.05}, "error"),
+        # The statistics of so small an error have no numbers.
+        ({"error": 1e-17}, "error"),
         ({"margin": 1.0}, "margin"),
+        ({"margin": float("nan")}, "margin"),
         ({"margin": -0.1}, "margin"),
     ],
 )
