@@ -71,7 +71,11 @@ def stack(server: Graded, tmp_path_factory: pytest.TempPathFactory, request: pyt
 
 @pytest.fixture(scope="module")
 def dataset(stack: Stack) -> str:
-    lines = [json.dumps({"prompt": f"Say {row}", "reference": f"answer {row}"}) for row in range(ROWS)]
+    return upload(stack, "Say")
+
+
+def upload(stack: Stack, prompt: str) -> str:
+    lines = [json.dumps({"prompt": f"{prompt} {row}", "reference": f"answer {row}"}) for row in range(ROWS)]
     stub = dataset_service_pb2_grpc.DatasetServiceStub(stack.channel(stack.results_port))
     options = dataset_pb2.DatasetOptions(name="rows.jsonl", scoring=scoring_pb2.Scoring(scorer="exact_match"))
     requests = iter([dataset_service_pb2.UploadDatasetRequest(options=options, data="\n".join(lines).encode())])
@@ -201,6 +205,13 @@ def test_a_cancelled_side_ends_the_other(stack: Stack, dataset: str) -> None:
     assert decision.verdict == job_pb2.DECISION_VERDICT_UNSPECIFIED
     assert decision.baseline.state == CANCELLED
     assert made.candidate.job_id in decision.baseline.reason
+
+
+def test_two_prompts_of_the_same_rows_are_decided_between(stack: Stack, dataset: str) -> None:
+    other = upload(stack, "Think twice, then say")
+    made = touchstone(stack, "decide", "weak@one", "strong@two", "--dataset", dataset, "--set", f"2:dataset={other}")
+    assert made.returncode == 0, made.stderr
+    assert "strong@two is better than weak@one" in made.stdout
 
 
 def test_the_command_says_it_in_a_sentence(stack: Stack, dataset: str) -> None:

@@ -216,6 +216,27 @@ def item_set(digest: str, size: int, chosen: Sequence[int], scoring: str) -> str
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in (digest, numbers, scoring)).encode()).hexdigest()
 
 
+class Questions:
+    """What rows ask for, without how: their ids and right answers, and the scoring as one text. Datasets that were made
+    of one file with two templates have the same."""
+
+    def __init__(self, scoring: str) -> None:
+        self._digest = hashlib.sha256()
+        self._add((scoring,))
+
+    def add(self, row: DatasetRow, answers: Sequence[str]) -> None:
+        """The next row, with its right answers."""
+        self._add((row.custom_id, str(len(answers)), *answers))
+
+    def hash(self) -> str:
+        """SHA-256 of what was added."""
+        return self._digest.hexdigest()
+
+    def _add(self, texts: Iterable[str]) -> None:
+        # Lengths are part of the hash, so that no two rows read the same.
+        self._digest.update("".join([f"{len(text)}:{text}" for text in texts]).encode("utf-8", "replace"))
+
+
 class Places:
     """Where rows are among a manifest's shards."""
 

@@ -100,6 +100,10 @@ class DatasetTask:
     def _item_set(self) -> str:
         return item_set(self.info.data.revision, self._places.rows, self.chosen, self._scoring)
 
+    def questions(self) -> rows.Questions:
+        """What the chosen rows ask for, to be added row by row."""
+        return rows.Questions(self._scoring)
+
     async def items(self, positions: Sequence[int], sampling: job_pb2.Sampling) -> list[Item]:
         """The items at these places among the chosen ones, which are in increasing order, as a job with this sampling
         asks them. Raises DataError."""

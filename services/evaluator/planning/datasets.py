@@ -80,6 +80,7 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
         row_parameters=sorted(looked.names)[:_MOST_NAMES],
         reading=layers.reading_of(task.reading),
         plugin=task.plugin,
+        question_set=looked.questions.hash() if spec.HasField("deciding") else "",
     )
     if caller is not None and caller.most_cost is not None:
         reserve(spec, planned, looked.most_usd)
@@ -104,13 +105,16 @@ class _Looked:
         self.most_usd = 0.0
         self.names: set[str] = set()
         """Parameters that rows themselves set."""
+        self.questions = task.questions()
         self.sizes: list[int] = []
         """Bytes of the rows as lines of a batch, for a job that uses one."""
 
     def at(self, numbered: list[tuple[int, DatasetRow]]) -> None:
         for number, row in numbered:
             try:
-                if self._task.answers(number, row):
+                answers = self._task.answers(number, row)
+                self.questions.add(row, answers)
+                if answers:
                     self.with_reference += 1
                     self._task.further_answers(number, row)
             except PluginError as error:

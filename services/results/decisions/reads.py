@@ -20,7 +20,10 @@ from touchstone.v1 import decision_pb2, job_pb2, results_service_pb2
 
 _NOTHING = -1000.0
 """The logarithm of no evidence at all: infinity has no form in JSON."""
-_OTHER_PLAN = "The two jobs have other items, so their answers cannot be compared. Give all evaluators the same data."
+_OTHER_PLAN = (
+    "The jobs have other items, so their answers cannot be compared. Give all evaluators the same data, and name "
+    "datasets whose rows have the same ids, references and scoring in the same order."
+)
 _NO_SCORES = "The items of these tasks have no scores of their own, so no verdict is possible."
 
 
@@ -30,9 +33,7 @@ def read_evidence(connection: Connection, baseline: job_pb2.Job, candidate: job_
     decision = decision_pb2.Decision(decision_id=baseline.job_id, items_total=items_of(baseline))
     if not baseline.plan or not candidate.plan:
         return decision
-    if [(t.task, t.items, t.item_set) for t in baseline.plan] != [
-        (t.task, t.items, t.item_set) for t in candidate.plan
-    ]:
+    if not _same_items(baseline.plan, candidate.plan):
         decision.note = _OTHER_PLAN
         return decision
     if all(answers.statistic_of(task) is None for task in baseline.plan):
@@ -65,8 +66,13 @@ def read_evidence(connection: Connection, baseline: job_pb2.Job, candidate: job_
     return decision
 
 
-def _items(job: job_pb2.Job) -> list[tuple[str, int, str]]:
-    return [(task.task, task.items, task.item_set) for task in job.plan]
+def _same_items(one: Sequence[job_pb2.TaskPlan], other: Sequence[job_pb2.TaskPlan]) -> bool:
+    """Whether two plans ask for the same, perhaps with other prompts."""
+    return len(one) == len(other) and all(
+        (a.task, a.items) == (b.task, b.items)
+        and (a.item_set == b.item_set or (a.question_set and a.question_set == b.question_set))
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def get_decision(

@@ -23,10 +23,10 @@ def sides(request: pb.StartDecisionRequest) -> tuple[job_pb2.Deciding, job_pb2.D
         raise InvalidRequestError(refusals.between("error", LEAST_ERROR, MOST_ERROR), "error")
     if not (math.isfinite(request.margin) and 0 <= request.margin < 1):
         raise InvalidRequestError("margin must be at least 0 and below 1.", "margin")
-    work = baseline.WhichOneof("work")
-    if work != candidate.WhichOneof("work") or (work and getattr(baseline, work) != getattr(candidate, work)):
+    if _items(baseline) != _items(candidate):
         raise InvalidRequestError(
-            "Both jobs of a decision must ask the same items. Name one suite or dataset, with one limit and seed.",
+            "Both jobs of a decision must ask the same items. Name one suite, or datasets with the same rows, with one "
+            "limit and seed.",
             "candidate",
         )
     for name, title in _SAME.items():
@@ -39,6 +39,21 @@ def sides(request: pb.StartDecisionRequest) -> tuple[job_pb2.Deciding, job_pb2.D
         for is_candidate in (False, True)
     ]
     return made[0], made[1]
+
+
+def _items(spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
+    """Which items the spec asks for, as far as that is known before it is planned: examples in prompts do not matter.
+    Plans say whether two datasets have the same rows."""
+    asked = job_pb2.JobSpec()
+    work = spec.WhichOneof("work")
+    if work == "suite":
+        asked.suite.CopyFrom(spec.suite)
+        asked.suite.ClearField("shots")
+    elif work == "dataset":
+        asked.dataset.CopyFrom(spec.dataset)
+        for name in ("dataset_id", "name", "digest", "last_assistant"):
+            asked.dataset.ClearField(name)
+    return asked
 
 
 def _check(field: str, spec: job_pb2.JobSpec) -> None:

@@ -150,7 +150,7 @@ class Deciding:
                 )
         self._seen[baseline.id] = seen
         self._registry.wake.set()
-        if not decision.verdict and not ended:
+        if not decision.verdict and not decision.note and not ended:
             return
         async with self._registry.lock:
             live = [job for job in (baseline, candidate) if _can_stop(job) and other_side(self._registry, job)]
@@ -190,4 +190,6 @@ def _reason(decision: decision_pb2.Decision, margin: float, ended: Sequence[Job]
         found = said(decision.verdict, "The candidate", "the baseline", margin)
         at, total = decision.decided_at, decision.items_total
         return f"Stopped: decided after {at:,} of {total:,} items. {found}. A retry runs the rest."
+    if decision.note:
+        return f"Stopped: no verdict is possible. {decision.note}"
     return f"Stopped: job {ended[0].id}, the other side of its decision, has ended: {ended[0].message.reason}"

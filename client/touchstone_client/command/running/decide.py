@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from services.words.decisions import DEFAULT_ERROR, said
+from services.words.decisions import DEFAULT_ERROR, names, said
 from services.words.durations import time_left
 from services.words.enums import DECISION_VERDICTS
 from services.words.refusals import counted
@@ -16,11 +16,11 @@ from touchstone.v1 import decision_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_format, add_limit, between, leaf, seed, share
 from touchstone_client.command.arguments.job_ids import job_of
-from touchstone_client.command.arguments.work import add_work, check, specs_of
+from touchstone_client.command.arguments.own import add_own, own_specs
+from touchstone_client.command.arguments.work import add_work, check
 from touchstone_client.command.exits import DONE, FAILED
 from touchstone_client.command.printing.documents import document
 from touchstone_client.command.printing.figures import dollars, signed, whole
-from touchstone_client.command.printing.labels import labels
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.command.reports.scores import optional
 from touchstone_client.command.reports.watching import bare
@@ -52,6 +52,7 @@ def add(commands: Any) -> None:
     parser.add_argument("baseline", metavar="BASELINE", help=words)
     parser.add_argument("candidate", metavar="CANDIDATE", help="the model that the verdict is about")
     add_work(parser, of_two=True)
+    add_own(parser)
     words = "differences of the mean score below this do not matter (default: 0, every one matters)"
     parser.add_argument("--margin", type=between(0, 0.999, whole=False), default=0.0, metavar="D", help=words)
     words = f"chance of a wrong verdict (default: {DEFAULT_ERROR:g})"
@@ -72,11 +73,7 @@ def add(commands: Any) -> None:
 def _decide(options: argparse.Namespace) -> int:
     check(options)
     with Client() as client:
-        specs = []
-        for model in (options.baseline, options.candidate):
-            options.models = [model]
-            specs += specs_of(client, options)
-        baseline, candidate = specs
+        baseline, candidate = own_specs(client, options, (options.baseline, options.candidate))
         made = client.start_decision(
             baseline,
             candidate,
@@ -133,11 +130,9 @@ def _show_one(found: decision_pb2.Decision, format: str) -> None:
 
 
 def _row(found: decision_pb2.Decision) -> list[Any]:
-    names = labels([found.baseline, found.candidate])
     return [
         found.decision_id,
-        names[found.baseline.job_id],
-        names[found.candidate.job_id],
+        *names((found.baseline.spec, found.candidate.spec)),
         DECISION_VERDICTS.of(found.verdict),
         found.decided_at or None,
         found.pairs,
@@ -148,7 +143,7 @@ def _row(found: decision_pb2.Decision) -> list[Any]:
 
 def sentence(found: decision_pb2.Decision) -> str:
     """What was found, and what it saved."""
-    baseline, candidate = (f"{job.spec.model}@{job.spec.endpoint}" for job in (found.baseline, found.candidate))
+    baseline, candidate = names((found.baseline.spec, found.candidate.spec))
     side = found.baseline.spec.deciding
     parts = [said(found.verdict, candidate, baseline, side.margin)]
     if found.HasField("difference"):

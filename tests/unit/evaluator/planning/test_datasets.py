@@ -41,6 +41,25 @@ async def test_parameters_that_rows_ask_for_themselves_are_named() -> None:
     assert not (await planned([row(1)])).row_parameters
 
 
+async def test_decisions_know_rows_that_ask_for_the_same() -> None:
+    deciding = spec()
+    deciding.deciding.seed = 1
+
+    async def of(prompt: str, *references: str, scorer: str = "") -> str:
+        made = [row(n, f"{prompt} {n}", reference, {"long": prompt}) for n, reference in enumerate(references)]
+        return (await planned(made, deciding, scoring=Scoring(scorer=scorer))).question_set
+
+    same = {await of("What is", "a", "b"), await of("Think step by step. What is", "a", "b")}
+    assert len(same) == 1
+    assert same != {""}
+    assert {
+        await of("What is", "a", "c"),
+        await of("What is", "a"),
+        await of("What is", "a", "b", scorer="regex"),
+    }.isdisjoint(same)
+    assert not (await planned([row(1)])).question_set
+
+
 async def test_without_any_reference_there_are_no_metrics() -> None:
     assert not (await planned([row(1), row(2)])).metrics
     assert (await planned([row(1), row(2, reference="x")])).metrics

@@ -164,6 +164,15 @@ def test_other_items_are_not_compared(connection: Connection) -> None:
     assert "other items" in found.note
 
 
+def test_datasets_of_the_same_rows_are_compared_whatever_their_prompts(connection: Connection) -> None:
+    baseline, candidate = sides(connection)
+    baseline.plan[0].question_set = candidate.plan[0].question_set = "questions"
+    candidate.plan[0].item_set = "other"
+    store(connection, "a", ())
+    store(connection, "b", range(ITEMS))
+    assert reads.read_evidence(connection, baseline, candidate).verdict == job_pb2.DECISION_VERDICT_BETTER
+
+
 def test_each_task_has_its_own_score_and_those_without_do_not_count(connection: Connection) -> None:
     f1, numbers = plan("f1", 4, "f1"), plan("numbers", 4, "pearson")
     mean = plan("mean", 4)

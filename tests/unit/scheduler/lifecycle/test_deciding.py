@@ -10,7 +10,7 @@ import pytest
 from services.errors import ConflictError, InvalidRequestError
 from services.scheduler.admission import decision_rules
 from services.scheduler.settings import Limits
-from tests.unit.scheduler.fakes import ALICE, World, evaluator, plan, spec
+from tests.unit.scheduler.fakes import ALICE, World, dataset_spec, evaluator, plan, spec
 from touchstone.v1 import decision_pb2, job_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
@@ -266,6 +266,28 @@ def test_what_cannot_be_compared_is_refused(change: object) -> None:
     change(asked.candidate)  # type: ignore[operator]
     with pytest.raises(InvalidRequestError):
         decision_rules.sides(asked)
+
+
+def test_prompts_and_parameters_may_differ() -> None:
+    asked = request()
+    asked.candidate.suite.shots, asked.candidate.sampling.temperature = 5, 1
+    assert len(decision_rules.sides(asked)) == 2
+    one, other = (dataset_spec(f"ds_{letter * 32}", limit=100) for letter in "ab")
+    asked = pb.StartDecisionRequest(baseline=one, candidate=other)
+    assert len(decision_rules.sides(asked)) == 2
+    asked.candidate.dataset.limit = 50
+    with pytest.raises(InvalidRequestError, match="same rows"):
+        decision_rules.sides(asked)
+
+
+async def test_jobs_with_other_items_stop_at_once(world: World) -> None:
+    ids = await run(world)
+    world.results.decision = decision_pb2.Decision(note="The jobs have other items.")
+    await answer(world, ids[0], offered(world, ids[0])[:1])
+    await world.look()
+    assert [world.state(job) for job in ids] == ["cancelled", "cancelled"]
+    assert world.desk.get(ids[1]).reason == "Stopped: no verdict is possible. The jobs have other items."
+    assert not world.desk.get(ids[1]).HasField("decided")
 
 
 async def test_callers_cannot_make_one_side(world: World) -> None:

@@ -86,6 +86,40 @@ def test_a_model_may_be_compared_with_itself(deciding: Fakes) -> None:
     assert (request.error, request.margin) == (0.05, 0.0)
 
 
+def test_each_model_may_have_settings_of_its_own(deciding: Fakes) -> None:
+    own = ["--set", "1:shots=5", "--set", "2:temperature=0.7", "--set", '2:custom-config={"think": false}']
+    assert main(["decide", "one", "one", "--suite", "glue", "--temperature", "0", "--no-watch", *own]) == 0
+    (request,) = deciding.requests("StartDecision")
+    first, second = request.baseline, request.candidate
+    assert (first.suite.shots, first.sampling.temperature, first.sampling.extra_json) == (5, 0, "")
+    assert (second.suite.shots, second.sampling.temperature) == (0, 0.7)
+    assert json.loads(second.sampling.extra_json) == {"think": False}
+
+
+def test_each_model_may_have_a_dataset_with_a_prompt_of_its_own(deciding: Fakes) -> None:
+    other = f"ds_{'b' * 32}"
+    assert main(["decide", "one", "two", "--dataset", DATASET, "--no-watch", "--set", f"2:dataset={other}"]) == 0
+    (request,) = deciding.requests("StartDecision")
+    assert (request.baseline.dataset.dataset_id, request.candidate.dataset.dataset_id) == (DATASET, other)
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ("3:temperature=1", "--set 3: there are 2 models"),
+        ("temperature=1", "it must be N:NAME=VALUE"),
+        ("0:temperature=1", "it must be N:NAME=VALUE"),
+        ("1:temperature=hot", "--temperature"),
+        ("1:mode=generate", "unrecognized arguments: --mode=generate"),
+    ],
+)
+def test_wrong_settings_are_refused(deciding: Fakes, capsys: Captured, own: str, said: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["decide", "one", "two", "--suite", "glue", "--set", own])
+    assert said in capsys.readouterr().err
+    assert not deciding.requests("StartDecision")
+
+
 def test_without_a_verdict_the_command_fails_with_the_reasons(deciding: Fakes, capsys: Captured) -> None:
     none = found()
     none.verdict, none.decided_at = job_pb2.DECISION_VERDICT_UNSPECIFIED, 0
