@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import nats.errors
 
+from deploy.local import health
 from deploy.local.recovery.streams import GAPLESS, stream_faults
 from deploy.local.state import StateDir
 from services import bus
@@ -45,6 +46,7 @@ _HOLDS = {
 }
 _AGEING = frozenset(config.name for config in stream_configs(1) if config.max_age)
 """Streams whose messages all expire."""
+_ANSWER_S = 5.0
 _DAY = timedelta(days=1)
 """Shorter than the life of their messages."""
 _SETTLED = timedelta(minutes=3)
@@ -238,7 +240,7 @@ async def _monitored(monitor_url: str) -> dict[str, Reach]:
     """What NATS reports of its streams without a connection: everything except losses. Empty when it does not
     answer."""
     try:
-        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+        async with health.client(_ANSWER_S) as client:
             told = (await client.get(f"{monitor_url}/jsz", params={"streams": "true"})).json()
         streams = (each for account in told["account_details"] for each in account["stream_detail"])
         return {each["name"]: _reach(each["name"], each) for each in streams if each["name"] in bus.BACKED_UP}
