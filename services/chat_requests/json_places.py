@@ -1,9 +1,10 @@
-"""Where in a JSON file the value stands that `strict_json` refuses. Pure."""
+"""Where in a JSON file a value stands, such as the one that `strict_json` refuses. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from services.chat_requests.faults import WrongRowError
 from services.chat_requests.strict_json import MOST_DEPTH, check_text, finite
@@ -29,6 +30,47 @@ def fault_line(text: str) -> int:
             return text.count("\n", 0, token.start()) + 1
         before = token[0]
     return 0
+
+
+def lines(text: str) -> dict[str, int]:
+    """The line of each value, from 1, by its path: `criteria[0].name` for the name in the first of the criteria. A
+    member of an object is on the line of its name. For a text that is JSON."""
+    found: dict[str, int] = {}
+    around: list[tuple[str, int]] = []
+    """Of each object and array around the place its path, and the number of values before; -1 for objects."""
+    path, before, line, end = "", "", 1, 0
+    for token in _TOKEN.finditer(text):
+        line, end = line + text.count("\n", end, token.start()), token.start()
+        mark = token[0]
+        if mark in "{[":
+            found.setdefault(path, line)
+            around.append((path, -1 if mark == "{" else 0))
+            path = f"{path}[0]" if mark == "[" else path
+        elif mark in "}]":
+            path = around.pop()[0]
+        elif mark == ",":
+            path, count = around[-1]
+            if count >= 0:
+                around[-1] = path, count + 1
+                path = f"{path}[{count + 1}]"
+        elif mark != ":":
+            if before in ("{", ",") and around and around[-1][1] < 0:
+                path = inside(around[-1][0], json.loads(mark))
+            found.setdefault(path, line)
+        before = mark
+    return found
+
+
+def inside(path: str, name: str) -> str:
+    """The path of an object's member."""
+    return f"{path}.{name}" if path else name
+
+
+def nearest(lines: Mapping[str, int], path: str) -> int:
+    """The line of a path, or of what is around it; 0 where that is the whole text."""
+    while path and path not in lines:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return lines[path] if path else 0
 
 
 def _is_fine(token: str, before: str, names: list[set[str] | None]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from services.chat_requests import json_places
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 from services.chat_requests.messages import MOST_MESSAGES, ROLES, converse
 from services.chat_requests.paths import value_at
@@ -55,7 +56,7 @@ class Template:
         )
         names = tuple(dict.fromkeys(name for _, parts in messages for name in parts[1::2]))
         if not names and any("{{" in content for _, (content, *_) in messages):
-            raise RefusedError("The template has {{ without }}. Write }} after the name.", "template")
+            raise _refused(text, text.find("{{"), "The template has {{ without }}. Write }} after the name.")
         if not names:
             raise RefusedError(
                 "The template inserts nothing, so every row would ask the same question. Name a value, such as "
@@ -63,13 +64,11 @@ class Template:
                 "template",
             )
         if "" in names:
-            raise RefusedError("The template has {{}} without a name.", "template")
+            empty = next((found.start() for found in _PLACE.finditer(text) if not found[1].strip()), 0)
+            raise _refused(text, empty, "The template has {{}} without a name.")
         if longest := next((name for name in names if len(name) > _NAME_CHARACTERS), ""):
-            raise RefusedError(
-                f"The template names {quoted(longest, 20)}, which has more than {_NAME_CHARACTERS} characters. "
-                "Use a shorter name.",
-                "template",
-            )
+            why = f"which has more than {_NAME_CHARACTERS} characters. Use a shorter name."
+            raise _refused(text, text.find(longest), f"The template names {quoted(longest, 20)}, {why}")
         return cls(messages, names)
 
     @property
@@ -117,28 +116,37 @@ def _array(text: str) -> list[tuple[str, str]]:
     if not found or len(found) > MOST_MESSAGES:
         raise RefusedError(f"A template must have between 1 and {MOST_MESSAGES:,} messages.", "template")
     messages = []
-    for message in found:
-        if isinstance(message, dict) and set(message) == {"messages"}:
-            if not isinstance(message["messages"], str) or not _PLACE.fullmatch(message["messages"]):
-                raise RefusedError('"messages" of a template must name one column, such as "{{history}}".', "template")
-            messages.append(("", message["messages"]))
-            continue
-        if not isinstance(message, dict) or set(message) != {"role", "content"}:
-            raise RefusedError(
-                'Every message of a template must be {"role": …, "content": …}, or {"messages": "{{column}}"}.',
-                "template",
-            )
-        if message["role"] not in ROLES or not isinstance(message["content"], str):
-            raise RefusedError(
-                f"The role of a message must be one of {', '.join(ROLES)}, and its content must be a string.",
-                "template",
-            )
-        try:
-            message["content"].encode()
-        except UnicodeEncodeError as error:
-            raise RefusedError("The template contains half a character. Remove it.", "template") from error
-        messages.append((message["role"], message["content"]))
+    for place, message in enumerate(found):
+        if why := _problem(message):
+            line = json_places.lines(text)[f"[{place}]"]
+            raise RefusedError(_on_line(text, line, why), "template")
+        messages.append(("", message["messages"]) if "messages" in message else (message["role"], message["content"]))
     return messages
+
+
+def _problem(message: Any) -> str:
+    """What is wrong with a message of a template; empty if nothing is."""
+    if isinstance(message, dict) and set(message) == {"messages"}:
+        fine = isinstance(message["messages"], str) and _PLACE.fullmatch(message["messages"])
+        return "" if fine else '"messages" of a template must name one column, such as "{{history}}".'
+    if not isinstance(message, dict) or set(message) != {"role", "content"}:
+        return 'Every message of a template must be {"role": …, "content": …}, or {"messages": "{{column}}"}.'
+    if message["role"] not in ROLES or not isinstance(message["content"], str):
+        return f"The role of a message must be one of {', '.join(ROLES)}, and its content must be a string."
+    try:
+        message["content"].encode()
+    except UnicodeEncodeError:
+        return "The template contains half a character. Remove it."
+    return ""
+
+
+def _refused(text: str, place: int, reason: str) -> RefusedError:
+    """For what is wrong at a place of the template, with its line."""
+    return RefusedError(_on_line(text, text.count("\n", 0, place) + 1, reason), "template")
+
+
+def _on_line(text: str, line: int, reason: str) -> str:
+    return f"Line {line:,}: {reason}" if "\n" in text.strip() else reason
 
 
 def _turns(values: Mapping[str, Any], name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from services.chat_requests import strict_json
+from services.chat_requests import json_places, strict_json
 from services.chat_requests.faults import RefusedError, WrongRowError, quoted
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -50,6 +50,26 @@ def parse(data: bytes, check: Callable[[], None] = _nothing) -> Any:
         where = f" on line {mark.line + 1:,}" if mark else ""
         why = getattr(error, "problem", None) or "a value has no such form"
         raise RefusedError(f"The file is not valid YAML{where}: {quoted(why, 80)[1:-1]}.") from error
+
+
+def lines(text: str) -> dict[str, int]:
+    """The line of each value, from 1, by its path, as `json_places.lines`, of a text that `parse` takes."""
+    found: dict[str, int] = {}
+    loader = _Loader(text)
+    try:
+        waiting: list[tuple[str, int, Any]] = [("", 0, loader.get_single_node())]
+        while waiting:
+            path, line, node = waiting.pop()
+            found.setdefault(path, line or node.start_mark.line + 1)
+            if isinstance(node, yaml.MappingNode):
+                for name, value in node.value:
+                    called = str(name.value) if isinstance(name, yaml.ScalarNode) else ""
+                    waiting.append((json_places.inside(path, called), name.start_mark.line + 1, value))
+            elif isinstance(node, yaml.SequenceNode):
+                waiting += [(f"{path}[{place}]", 0, value) for place, value in enumerate(node.value)]
+    finally:
+        loader.dispose()
+    return found
 
 
 def _placed(text: str, reason: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections.abc import Mapping
 from typing import Any
 
 from services.chat_requests import json_places, strict_json
@@ -34,6 +35,27 @@ def definition(data: bytes, *, is_json: bool = False) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DefinitionError([("", "The file must hold an object with name, models and prompts.")])
     return value
+
+
+def lines(text: str, *, is_json: bool = False) -> dict[str, int]:
+    """Of a text that `definition` can read, the line of each value, from 1, by its path, such as
+    `prompts[1].template`."""
+    if is_json:
+        return json_places.lines(text)
+    # The client can do without it.
+    from services.chat_requests import yaml_document
+
+    return yaml_document.lines(text)
+
+
+def line_of(lines: Mapping[str, int], path: str) -> int:
+    """The line of a path, or of what is around it; 0 where that is the whole text."""
+    return json_places.nearest(lines, path)
+
+
+def scenario_lines(data: bytes) -> list[int]:
+    """The line of each scenario in a file of JSON Lines, from 1."""
+    return [number for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
 
 
 def scenarios(data: bytes) -> list[Any]:

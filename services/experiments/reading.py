@@ -195,8 +195,9 @@ class _Reader(Fields):
             return shipped_rubric()
         try:
             rubric = rubrics.parse(json.dumps(value, ensure_ascii=False))
-        except ValueError as error:
-            self.say("rubric", f"The rubric {error}.")
+        except rubrics.RubricError as error:
+            for path, clause in error.mistakes:
+                self.say(f"rubric.{path}" if path else "rubric", f"The rubric {clause}.")
             return shipped_rubric()
         if rubric.version == RUBRIC and rubric != shipped_rubric():
             self.say("rubric", f"{RUBRIC} is the rubric that ships with Touchstone. Give yours another version.")
@@ -242,9 +243,13 @@ class _Reader(Fields):
         return Model(provider, name)
 
     def _split(self, text: str) -> tuple[str, str]:
-        """Provider and model. Names of models may have slashes, too: where endpoints are known, what precedes the first
-        slash is a provider only if it is one of them, or if there is no default one."""
+        """Provider and model. Names of models may have slashes and @, too: where endpoints are known, what follows the
+        last @ is a provider only if it is one of them, and so is what precedes the first slash, unless there is no
+        default one."""
         head, slash, rest = text.partition("/")
+        model, _, place = text.rpartition("@")
+        if model and place in (self._providers or ()) and not (slash and head in (self._providers or ())):
+            return place, model
         known = self._providers is None or head in self._providers or not self._default_provider
         return (head, rest) if slash and known else (self._default_provider, text)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from google.protobuf import json_format
@@ -59,27 +60,47 @@ _RUBRIC = {
 }
 
 
+Mistakes = list[tuple[str, str]]
+"""Of a rubric: for each one its place, such as `criteria[0].weight`, and a clause that continues after "The rubric".
+The place is empty where the whole is wrong."""
+
+
+class RubricError(ValueError):
+    """The rubric has mistakes. As a text, they continue after "The rubric", or after "It" from the second one on."""
+
+    def __init__(self, mistakes: Mistakes, lines: Mapping[int, int] = MappingProxyType({})) -> None:
+        """`lines` has the line of a mistake by its number, from 0, where it is known."""
+        said = [f"{clause} (line {lines[n]:,})" if n in lines else clause for n, (_, clause) in enumerate(mistakes)]
+        named = [one for place, one in enumerate(said) if not place or len("".join(said[: place + 1])) <= _NAMED]
+        if left := len(said) - len(named):
+            named.append(f"has {refusals.counted(left, 'further mistake')}")
+        super().__init__(". It ".join(named))
+        self.mistakes = mistakes
+
+
 def parse(text: str) -> Rubric:
-    """A rubric from its JSON. Raises ValueError, with a clause for each mistake that continues after "The rubric", or
-    after "It" from the second one on."""
+    """A rubric from its JSON. Raises RubricError."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
-        raise ValueError(f"has more than {MOST_BYTES:,} bytes; shorten its texts")
-    value = json_values.parsed(text)
+        raise RubricError([("", f"has more than {MOST_BYTES:,} bytes; shorten its texts")])
+    try:
+        value = json_values.parsed(text)
+    except ValueError as error:
+        raise RubricError([("", str(error))]) from error
     if not isinstance(value, dict):
-        raise ValueError("is not a JSON object")
+        raise RubricError([("", "is not a JSON object")])
     return of_value(value)
 
 
 def of_value(value: Mapping[str, Any]) -> Rubric:
-    """A rubric from an object with the names of `touchstone.v1.Rubric`. Raises ValueError, as `parse`."""
+    """A rubric from an object with the names of `touchstone.v1.Rubric`. Raises RubricError."""
     rubric = Rubric()
-    wrong: list[str] = []
+    wrong: Mistakes = []
     fields = _formed(value, _RUBRIC, "", wrong)
     _require(wrong)
     try:
         json_format.ParseDict(fields, rubric)
     except (json_format.ParseError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"has another form than docs/judges.md says: {error}"[:300]) from error
+        raise RubricError([("", f"has another form than docs/judges.md says: {error}"[:300])]) from error
     for criterion in rubric.criteria:
         if not (criterion.choices or criterion.lowest or criterion.highest):
             criterion.lowest, criterion.highest = _USUAL_SCALE
@@ -87,33 +108,30 @@ def of_value(value: Mapping[str, Any]) -> Rubric:
     return rubric
 
 
-def _require(wrong: Sequence[str]) -> None:
-    """Raises ValueError, as `parse`, if something is wrong."""
+def _require(wrong: Mistakes) -> None:
+    """Raises RubricError if something is wrong."""
     if wrong:
-        named = [one for place, one in enumerate(wrong) if not place or len("".join(wrong[: place + 1])) <= _NAMED]
-        left = len(wrong) - len(named)
-        raise ValueError(
-            ". It ".join([*named, *([f"has {refusals.counted(left, 'further mistake')}"] if left else [])])
-        )
+        raise RubricError(wrong)
 
 
-def _formed(value: Any, form: Any, path: str, wrong: list[str]) -> Any:
+def _formed(value: Any, form: Any, path: str, wrong: Mistakes) -> Any:
     """The value in this form: an object with some of these names, a list of such values, a text, or a number. Scores
     of examples may be numbers, too. What has another form is left out, and `wrong` gets a clause with its place."""
     if isinstance(form, list):
         if not isinstance(value, list):
-            wrong.append(f"has {_shown(value)} as {path}, which must be a list")
+            wrong.append((path, f"has {_shown(value)} as {path}, which must be a list"))
             return []
         return [_formed(each, form[0], f"{path}[{place}]", wrong) for place, each in enumerate(value)]
     if isinstance(form, dict):
         if not isinstance(value, Mapping):
-            wrong.append(f"has {_shown(value)} as {path}, which must be an object")
+            wrong.append((path, f"has {_shown(value)} as {path}, which must be an object"))
             return {}
+        inner = f"{path}." if path else ""
         for name in value:
             if name not in form:
                 where = f" in {path}" if path else ""
-                wrong.append(f"has an unknown field {_shown(name)}{where}; allowed are {', '.join(form)}")
-        inner = f"{path}." if path else ""
+                clause = f"has an unknown field {_shown(name)}{where}; allowed are {', '.join(form)}"
+                wrong.append((f"{inner}{name}", clause))
         known = {name: each for name, each in value.items() if name in form and each is not None}
         return {name: _formed(each, form[name], f"{inner}{name}", wrong) for name, each in known.items()}
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
@@ -123,7 +141,7 @@ def _formed(value: Any, form: Any, path: str, wrong: list[str]) -> Any:
         return int(value)
     if isinstance(value, str) if form in (_TEXT_FORM, _SCORE) else form == _NUMBER and number:
         return value
-    wrong.append(f"has {_shown(value)} as {path}, which must be {form}")
+    wrong.append((path, f"has {_shown(value)} as {path}, which must be {form}"))
     return None
 
 
@@ -255,77 +273,86 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _mistakes(rubric: Rubric) -> Iterator[str]:
-    """Clauses, as `parse` raises them."""
+def _mistakes(rubric: Rubric) -> Iterator[tuple[str, str]]:
     if not _VERSION.fullmatch(rubric.version):
-        yield 'needs a version such as "tip-v1": 1 to 64 letters, digits, _, . and -'
-    yield from _text_mistakes(rubric.instructions, _INSTRUCTIONS, "instructions")
+        yield "version", 'needs a version such as "tip-v1": 1 to 64 letters, digits, _, . and -'
+    yield from _text_mistakes(rubric.instructions, _INSTRUCTIONS, "instructions", "instructions")
     if not 1 <= len(rubric.criteria) <= MOST_CRITERIA:
-        yield f"needs between 1 and {MOST_CRITERIA} criteria; it has {len(rubric.criteria)}"
+        yield "criteria", f"needs between 1 and {MOST_CRITERIA} criteria; it has {len(rubric.criteria)}"
     known: set[str] = set()
-    for criterion in rubric.criteria:
-        name = criterion.name
+    for number, criterion in enumerate(rubric.criteria):
+        name, path = criterion.name, f"criteria[{number}]"
         if not _NAME.fullmatch(name) or name in (COMPOSITE, "reason"):
             yield (
+                f"{path}.name",
                 f"has a criterion {_shown(name)}; a name has 1 to 40 lower-case letters, digits and _, begins with a "
-                f"letter, and is not {COMPOSITE} or reason"
+                f"letter, and is not {COMPOSITE} or reason",
             )
             continue
         if name in known:
-            yield f"has two criteria {name}; give each its own name"
+            yield f"{path}.name", f"has two criteria {name}; give each its own name"
         known.add(name)
-        yield from _criterion_mistakes(criterion)
+        yield from _criterion_mistakes(criterion, path)
 
 
-def _criterion_mistakes(criterion: RubricCriterion) -> Iterator[str]:
+def _criterion_mistakes(criterion: RubricCriterion, path: str) -> Iterator[tuple[str, str]]:
     name = criterion.name
-    yield from _text_mistakes(criterion.description, _TEXT, f"the description of {name}")
+    yield from _text_mistakes(criterion.description, _TEXT, f"the description of {name}", f"{path}.description")
     if not 0 <= criterion.weight <= _WEIGHT:
-        yield f"gives {name} a weight of {criterion.weight:g}; it must be between 0 and {_WEIGHT:,.0f}"
+        clause = f"gives {name} a weight of {criterion.weight:g}; it must be between 0 and {_WEIGHT:,.0f}"
+        yield f"{path}.weight", clause
     if criterion.choices:
-        yield from _choice_mistakes(criterion)
+        yield from _choice_mistakes(criterion, path)
     elif not -_SCALE <= criterion.lowest < criterion.highest <= _SCALE:
         yield (
+            path,
             f"gives {name} a scale from {criterion.lowest} to {criterion.highest}; lowest must be below highest, both "
-            f"between -{_SCALE} and {_SCALE}. Or give it choices"
+            f"between -{_SCALE} and {_SCALE}. Or give it choices",
         )
         return
     if len(criterion.examples) > MOST_EXAMPLES:
-        yield f"has {len(criterion.examples)} examples of {name}; at most {MOST_EXAMPLES} are allowed"
-    for example in criterion.examples:
-        yield from _text_mistakes(example.answer, _TEXT, f"an example of {name}")
-        yield from _text_mistakes(example.why, _TEXT, f"an example of {name}")
+        clause = f"has {len(criterion.examples)} examples of {name}; at most {MOST_EXAMPLES} are allowed"
+        yield f"{path}.examples", clause
+    for number, example in enumerate(criterion.examples):
+        inner = f"{path}.examples[{number}]"
+        yield from _text_mistakes(example.answer, _TEXT, f"an example of {name}", f"{inner}.answer")
+        yield from _text_mistakes(example.why, _TEXT, f"an example of {name}", f"{inner}.why")
         given: Any = example.score
         if not criterion.choices:
             if not re.fullmatch(r"-?[0-9]{1,3}", example.score):
-                yield (
-                    f"has an example of {name} with the score {_shown(example.score)}; it must be {allowed(criterion)}"
-                )
+                score = f"the score {_shown(example.score)}; it must be {allowed(criterion)}"
+                yield f"{inner}.score", f"has an example of {name} with {score}"
                 continue
             given = int(example.score)
         try:
             _score(criterion, given)
         except ValueError as error:
-            yield f"has an example that {error}"
+            yield f"{inner}.score", f"has an example that {error}"
 
 
-def _choice_mistakes(criterion: RubricCriterion) -> Iterator[str]:
+def _choice_mistakes(criterion: RubricCriterion, path: str) -> Iterator[tuple[str, str]]:
     name, choices = criterion.name, criterion.choices
     if criterion.lowest or criterion.highest:
-        yield f"gives {name} a scale and choices; give it one of them"
+        yield path, f"gives {name} a scale and choices; give it one of them"
     if not 2 <= len(choices) <= MOST_CHOICES:
-        yield f"gives {name} {refusals.counted(len(choices), 'choice')}; it needs 2 to {MOST_CHOICES}"
+        clause = f"gives {name} {refusals.counted(len(choices), 'choice')}; it needs 2 to {MOST_CHOICES}"
+        yield f"{path}.choices", clause
     if len({choice.name for choice in choices}) < len(choices):
-        yield f"gives {name} two choices of one name"
-    for choice in choices:
+        yield f"{path}.choices", f"gives {name} two choices of one name"
+    for number, choice in enumerate(choices):
+        inner = f"{path}.choices[{number}]"
         if not 1 <= len(choice.name) <= _CHOICE or not choice.name.isprintable():
-            yield f"gives {name} a choice without a name of 1 to {_CHOICE} printable characters"
+            clause = f"gives {name} a choice without a name of 1 to {_CHOICE} printable characters"
+            yield f"{inner}.name", clause
         if not 0 <= choice.value <= 1:
-            yield f"values {_shown(choice.name)} of {name} at {choice.value:g}; it must be from 0 to 1"
+            yield (
+                f"{inner}.value",
+                f"values {_shown(choice.name)} of {name} at {choice.value:g}; it must be from 0 to 1",
+            )
 
 
-def _text_mistakes(text: str, most: int, what: str) -> Iterator[str]:
+def _text_mistakes(text: str, most: int, what: str, path: str) -> Iterator[tuple[str, str]]:
     if len(text.encode("utf-8", "replace")) > most:
-        yield f"has more than {most:,} bytes in {what}; shorten it"
+        yield path, f"has more than {most:,} bytes in {what}; shorten it"
     if "\0" in text:
-        yield f"has a NUL character in {what}; remove it"
+        yield path, f"has a NUL character in {what}; remove it"

@@ -33,6 +33,11 @@ class Parameter(Number):
         ollama = (f"--ollama-{self.rest.replace('_', '-')}",) if "ollama" in self.kinds else ()
         return (*super().flags, *ollama)
 
+    @property
+    def judge_flag(self) -> str:
+        """By which `bench collect` gives it to one of several judges."""
+        return f"--judge-{self.flags[0].removeprefix('--')}"
+
 
 class SamplingParameters(TypedDict, total=False):
     """Named as in `touchstone.v1.Sampling`. An absent or None value is not sent, so the provider's default applies."""

@@ -46,6 +46,7 @@ class Runs:
             jobs=[] if known is None else _jobs(self.world, definition, known, make=not request.check_only),
             cells=definition.cells,
             calls=len(definition.models) * definition.rows,
+            deleted_judges=self.world.deleted_judges,
         )
 
 

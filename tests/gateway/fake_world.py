@@ -63,6 +63,8 @@ class World:
     decisions: dict[str, decision_pb2.Decision] = field(default_factory=dict)
     experiments: dict[str, results_service_pb2.GetExperimentResponse] = field(default_factory=dict)
     """Leaderboards of experiments by name, in place of what their jobs measured."""
+    deleted_judges: list[scheduler_service_pb2.DeletedJudge] = field(default_factory=list)
+    """What calls are told of judges."""
     experiment_runs: dict[str, list[results_service_pb2.ExperimentRun]] = field(default_factory=dict)
     """What experiments asked by name, in place of what their jobs did."""
     logs: dict[str, list[scheduler_service_pb2.LogLine]] = field(default_factory=dict)

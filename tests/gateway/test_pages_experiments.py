@@ -315,8 +315,11 @@ async def test_the_command_names_all_judges_with_their_options_and_budgets(gatew
         "--temperature 0.7 --budget-usd 1.5 --priority high --judge-model phi4 --judge-endpoint ollama "
         "--judge-model gpt-5 --judge-endpoint openai --judge-repeats 3 --judge-max-tokens 400 --judge-budget-usd 2.25"
     ) in command
-    found.experiment.jobs[0].spec.judges[0].sampling.temperature = 0.5
-    assert "Its judges have parameters of their own" in await page(gateway, ADDRESS)
+    sampling = found.experiment.jobs[0].spec.judges[0].sampling
+    sampling.temperature, sampling.seed, sampling.extra_json = 0.5, -7, '{"think":false}'
+    command = words(await page(gateway, ADDRESS)).partition("touchstone bench collect ")[2]
+    given = "--judge-temperature 0.5 --judge-seed -7 --judge-custom-config '{\"think\":false}'"
+    assert f"--judge-model phi4 --judge-endpoint ollama {given} --judge-model gpt-5" in command
 
 
 async def test_a_judge_is_offered_with_the_experiment_s_rubric(gateway: Running) -> None:
@@ -414,7 +417,8 @@ async def test_the_form_takes_three_judges_and_a_rubric(gateway: Running) -> Non
     judges = {
         "judge": ["ollama|mistral:7b", "", "ollama|phi4-mini", "ollama|llama3.2:3b"],
         "judge_repeats": ["3", "9", "", "2"],
-        "judge_tokens": ["400", "", "300", ""],
+        "judge_num_predict": ["400", "", "300", ""],
+        "judge_seed": ["", "", "-7"],
         "judge_budget": ["1.5", "", "", "0"],
     }
     rubric = "version: brief-v1\ncriteria: [{name: short}]"
@@ -426,6 +430,7 @@ async def test_the_form_takes_three_judges_and_a_rubric(gateway: Running) -> Non
         ("phi4-mini", 0, 300, 0),
         ("llama3.2:3b", 2, 0, 0),
     ]
+    assert [one.sampling.seed for one in call.judges if one.sampling.HasField("seed")] == [-7]
     assert json.loads(call.definition)["rubric"] == {"version": "brief-v1", "criteria": [{"name": "short"}]}
     assert words(answer.text, "<aside", "</aside>").count("after the last answer") == 3
     judges |= {"judge_repeats": ["11", "", "x"], "judge_budget": ["", "", "", "-1"]}
@@ -433,12 +438,22 @@ async def test_the_form_takes_three_judges_and_a_rubric(gateway: Running) -> Non
     assert wrong.status_code == 422
     for field, said in (("judge-0", "repeats must be"), ("judge-1", "repeats must be"), ("judge-2", "US dollars")):
         assert re.search(rf'id="{field}-problem"[^>]*>[^<]*{said}', wrong.text), field
-    judges |= {"judge_repeats": [], "judge_tokens": ["", "", "x"], "judge_budget": ["1.5"]}
+    judges |= {"judge_repeats": [], "judge_num_predict": ["", "", "x"], "judge_budget": ["1.5"]}
     wrong = await sent(gateway, act="check", **judges)
-    for field, said in (("judge-0", "A budget needs the most tokens"), ("judge-1", "Most tokens per judgement must")):
+    for field, said in (("judge-0", "A budget needs Max tokens"), ("judge-1", "Max tokens must")):
         assert re.search(rf'id="{field}-problem"[^>]*>[^<]*{said}', wrong.text), field
     broken = await sent(gateway, act="check", rubric="version: [")
     assert re.search(r'id="rubric-problem"[^>]*>[^<]+', broken.text)
+    broken = await sent(gateway, act="check", rubric="version: brief\ncriteria:\n  - name: short\n    weight: -1")
+    assert re.search(r'id="rubric-problem"[^>]*>Line 4: The rubric gives short a weight of -1', broken.text)
+
+
+async def test_a_check_says_which_judges_were_deleted(gateway: Running) -> None:
+    gateway.world.deleted_judges.append(scheduler_service_pb2.DeletedJudge(judge=1, job_ids=["a", "b"]))
+    answer = await sent(gateway, act="check", judge=["ollama|mistral:7b", "ollama|phi4-mini"])
+    said = words(answer.text, "<aside", "</aside>")
+    assert "ollama/mistral:7b, after the last answer" in said
+    assert "ollama/phi4-mini, not of 2 models: its job was deleted." in said
 
 
 async def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(gateway: Running) -> None:

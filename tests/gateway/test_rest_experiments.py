@@ -91,6 +91,10 @@ async def test_a_definition_with_all_forms_judges_and_a_provider_by_its_kind(gat
         *("vllm-a", "llama3.3:70b", 2, ""),
     )
     assert asked_judge.sampling.temperature == 0
+    assert made["deleted_judges"] == []
+    gateway.world.deleted_judges.append(scheduler_service_pb2.DeletedJudge(judge=0, job_ids=["a"]))
+    told = (await gateway.client.post(f"{BASE}/run", json=body)).json()["deleted_judges"]
+    assert told == [{"judge": 0, "job_ids": ["a"]}]
     assert request.check_only
     assert {"judges", "check_only"} & {*json.loads(request.definition)} == set()
 
@@ -106,7 +110,7 @@ async def test_a_definition_with_all_forms_judges_and_a_provider_by_its_kind(gat
         ({"judges": [{"config": {"provider": "ollama", "model": "m"}, "rubric": {}}]}, ["judges[0].rubric"]),
         ({"n_scenarios": 211}, ["n_scenarios"]),
         ({"temperature": 9}, ["temperature"]),
-        ({"rubric": {"version": "own"}}, ["rubric"]),
+        ({"rubric": {"version": "own"}}, ["rubric.criteria"]),
         ({"keep_alive": 5}, ["keep_alive"]),
     ],
 )

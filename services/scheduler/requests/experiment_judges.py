@@ -6,7 +6,7 @@ answer. Another budget, or limit of size, is for what it still has to do.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from services.errors import ConflictError
@@ -29,6 +29,8 @@ class NamedJudges:
     """Jobs of judges that run again for what they miss."""
     asked: dict[str, job_pb2.Judge] = field(default_factory=dict)
     """By job of both kinds, the judge with its limits from now on."""
+    deleted: dict[int, list[str]] = field(default_factory=dict)
+    """By the place of a judge in the call, the jobs that it judges no more because its own job was deleted."""
 
     def limit(self, judging: Job) -> None:
         """Gives the job of a judge its new limits."""
@@ -39,18 +41,18 @@ def named(
     experiment: str,
     judges: Sequence[job_pb2.Judge],
     answered: Iterable[Job],
-    known: Mapping[str, Job],
+    known: Iterable[Job],
     replaced: Collection[str],
 ) -> NamedJudges:
     """What a call that names these judges changes at jobs that there are; those of `replaced` run again and get new
-    judges. `known` has the judges' jobs. Raises ConflictError."""
+    judges. `known` has the judges' jobs, also deleted ones. Raises ConflictError."""
     found = NamedJudges()
-    jobs = {one.request_id: one for one in known.values() if one.message.spec.HasField("judging")}
+    jobs = {one.request_id: one for one in known if one.message.spec.HasField("judging")}
     for job in answered:
         own = list(job.message.spec.judges)
         places = {judging_rules.identity(judge): place for place, judge in enumerate(own)}
         changed = list(own)
-        for judge in judges:
+        for asked, judge in enumerate(judges):
             place = places.get(judging_rules.identity(judge))
             if place is None:
                 changed.append(judge)
@@ -60,7 +62,11 @@ def named(
             changed[place].CopyFrom(own[place])
             _limit(changed[place], judge)
             judging = jobs.get(judging_rules.request_id(job.id, job.message.attempt, place))
-            if judging is not None and job.id not in replaced:
+            if judging is None or job.id in replaced:
+                continue
+            if judging.deleted:
+                found.deleted.setdefault(asked, []).append(job.id)
+            else:
                 _continue(found, judging, judge)
         if changed == own:
             continue

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -89,18 +89,19 @@ class Experiments:
         known = await self._results.jobs_over(rows.dataset_id) if rows.dataset_id else []
         if not rows.dataset_id:
             rows = dataset_pb2.Dataset(owner=caller.user, rows=definition.rows)
-        there = self._jobs(_Asked(definition, specs, rows, known)).there
+        jobs = self._jobs(_Asked(definition, specs, rows, known))
         if request.check_only:
-            return self._answer(definition, rows, [there[model] for model in definition.models if model in there])
+            return self._answer(definition, rows, jobs, jobs.there)
         if not rows.dataset_id:
             rows = await self._results.prepare_experiment(caller.user, text)
         started = self._start(caller, _Asked(definition, specs, rows, known))
-        return self._answer(definition, rows, await self._registry.finish_anyway(started))
+        jobs = await self._registry.finish_anyway(started)
+        return self._answer(definition, rows, jobs, jobs.there | jobs.new)
 
     def _answer(
-        self, definition: Definition, rows: dataset_pb2.Dataset, jobs: Sequence[Job]
+        self, definition: Definition, rows: dataset_pb2.Dataset, jobs: _Jobs, stored: Mapping[Model, Job]
     ) -> pb.RunExperimentResponse:
-        shown = self._registry.views(jobs)
+        shown = self._registry.views([stored[model] for model in definition.models if model in stored])
         for job in shown:
             for judge in job.spec.judges:
                 # A hundred jobs with all their rubrics would not fit into one answer.
@@ -111,9 +112,10 @@ class Experiments:
             jobs=shown,
             cells=definition.cells,
             calls=definition.cells * definition.repeats,
+            deleted_judges=[pb.DeletedJudge(judge=place, job_ids=ids) for place, ids in jobs.judges.deleted.items()],
         )
 
-    async def _start(self, caller: Identity, asked: _Asked) -> list[Job]:
+    async def _start(self, caller: Identity, asked: _Asked) -> _Jobs:
         registry = self._registry
         async with registry.lock:
             registry.require_stored()
@@ -133,8 +135,7 @@ class Experiments:
             if jobs.new:
                 registry.jobs |= {job.id: job for job in jobs.new.values()}
                 await registry.commit_all([*jobs.new.values()], caller.user, "created")
-            found = jobs.there | jobs.new
-            return [found[model] for model in asked.definition.models]
+            return jobs
 
     async def _change_judges(self, caller: Identity, jobs: _Jobs) -> None:
         registry, named = self._registry, jobs.judges
@@ -190,7 +191,8 @@ class Experiments:
 
     def _judges(self, asked: _Asked, there: dict[Model, Job], again: Collection[str]) -> NamedJudges:
         judges = next(iter(asked.specs.values())).judges
-        found = named(asked.definition.name, judges, there.values(), self._registry.jobs, again)
+        known = [*self._registry.jobs.values(), *self._registry.deleted.values()]
+        found = named(asked.definition.name, judges, there.values(), known, again)
         if found.lists:
             with _fields():
                 check_judges(judges, self._registry.fleet, self._registry.now())

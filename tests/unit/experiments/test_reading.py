@@ -192,7 +192,7 @@ def test_null_is_as_good_as_absent() -> None:
             "rubric",
             "Rubric tip-v2 not found. Did you mean tip-v1? Use tip-v1, or write a rubric.",
         ),
-        ({"rubric": {"version": "x"}}, "rubric", "The rubric needs between 1 and 12 criteria; it has 0."),
+        ({"rubric": {"version": "x"}}, "rubric.criteria", "The rubric needs between 1 and 12 criteria; it has 0."),
         ({"rubric": 5}, "rubric", "rubric must be tip-v1 or an object with version and criteria."),
         (
             {"rubric": {"version": "tip-v1", "criteria": [{"name": "a", "lowest": 1, "highest": 2}]}},
@@ -263,6 +263,8 @@ def test_a_provider_is_known_or_refused() -> None:
     made = reading.read(small(models=["hf.co/a/b", "cloud/m"]), providers=providers, default_provider="ollama")
     assert made.models == (Model("ollama", "hf.co/a/b"), Model("cloud", "m"))
 
+    placed = reading.read(small(models=["m@cloud", "ollama/m@cloud"]), providers=providers)
+    assert [(one.provider, one.model) for one in placed.models] == [("cloud", "m"), ("ollama", "m@cloud")]
     assert problems(small(models=["olama/a", "b"]), providers=providers) == [
         ("models[0]", "models[0]: provider olama not found. Did you mean ollama?"),
         ("models[1]", "models[1], b, has no provider. Write provider/model. Providers: cloud, ollama."),

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import Any, cast
 
+from services.experiments import files
 from services.words import rubrics
 from services.words.job_options import MOST_BUDGET_USD
-from services.words.sampling import PARAMETERS
+from services.words.sampling import PARAMETERS, SamplingParameters
 from touchstone.v1 import job_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments.declaring import between, of_files, read_file
+from touchstone_client.command.arguments.declaring import between, json_object, of_files, read_file
 from touchstone_client.errors import InvalidError
-from touchstone_client.specs import judge_spec
+from touchstone_client.specs import judge_spec, sampling_parameters
 
 _MOST_BYTES = 1024 * 1024
 """Of a file with a rubric."""
 RUBRIC = "a JSON file that says what is judged; - for standard input"
 
-_MODEL = "model"
+_MODEL, _CUSTOM = "model", "custom_config"
 
 
 def add_judge(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +60,11 @@ def add_judges(parser: argparse.ArgumentParser, words: str) -> None:
     add("endpoint", "--judge-endpoint", "--judge-provider", metavar="ENDPOINT", help=words)
     words = "how often the judge judges each answer (default: 1)"
     add("repeats", "--judge-repeats", type=between(1, rubrics.MOST_REPEATS), metavar="N", help=words)
-    words = "the most tokens of a judgement (default: the provider's)"
-    add("max_tokens", "--judge-max-tokens", type=between(1, PARAMETERS["max_tokens"].high), metavar="N", help=words)
+    for name, one in PARAMETERS.items():
+        reads = between(int(one.low), one.high, whole=one.whole)
+        add(name, one.judge_flag, type=reads, metavar="N", help=f"of the judge: {one.help}")
+    words = "of the judge: merged into the provider's request as it is"
+    add(_CUSTOM, "--judge-custom-config", type=json_object, metavar="JSON", help=words)
     words = "US dollars for each model's answers, with --judge-max-tokens (default: any amount)"
     add("budget_usd", "--judge-budget-usd", type=between(0, MOST_BUDGET_USD, whole=False), metavar="N", help=words)
 
@@ -81,8 +85,9 @@ def several_judges(client: Client, options: argparse.Namespace) -> list[job_pb2.
     for one in options.judges:
         (target,) = client.targets([one[_MODEL]], one.get("endpoint", ""))
         known = {name: one[name] for name in ("repeats", "budget_usd") if one.get(name)}
-        if most := one.get("max_tokens"):
-            known["sampling"] = job_pb2.Sampling(max_tokens=most)
+        parameters = {name: one[name] for name in PARAMETERS if name in one}
+        if parameters or one.get(_CUSTOM):
+            known["sampling"] = sampling_parameters(one.get(_CUSTOM), **cast(SamplingParameters, parameters))
         found.append(judge_spec(endpoint=target.endpoint, model=target.model, **known))
     return found
 
@@ -113,8 +118,12 @@ def rubric_of(file: str) -> str:
         raise InvalidError.of(f"The rubric in {place} is not UTF-8 text.") from None
     try:
         return rubrics.written(rubrics.parse(text))
-    except ValueError as error:
-        raise InvalidError.of(f"The rubric in {place} {error}{_where(text)}.") from error
+    except rubrics.RubricError as error:
+        if where := _where(text):
+            raise InvalidError.of(f"The rubric in {place} {error}{where}.") from error
+        known = files.lines(text, is_json=True)
+        lines = {n: line for n, (path, _) in enumerate(error.mistakes) if (line := files.line_of(known, path))}
+        raise InvalidError.of(f"The rubric in {place} {rubrics.RubricError(error.mistakes, lines)}.") from error
 
 
 def _where(text: str) -> str:

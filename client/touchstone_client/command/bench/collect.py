@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from services.experiments import definition as experiments
@@ -12,7 +13,7 @@ from services.experiments.scenarios import tips
 from services.words.job_options import ALL
 from services.words.refusals import counted
 from services.words.sampling import PARAMETERS
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, scheduler_service_pb2
 from touchstone_client.client import Client
 from touchstone_client.command.arguments.declaring import add_field, add_format, between, leaf, of_files
 from touchstone_client.command.arguments.judging import add_judges, check_judges, several_judges
@@ -34,7 +35,7 @@ def add(verbs: Any) -> None:
     add = parser.add_argument
     words = "a definition in YAML or JSON; - for standard input. Options replace its fields"
     of_files(add("file", metavar="FILE", nargs="?", default="", help=words))
-    add("--models", default="", metavar="A,B", help="models to ask: provider/model, or model")
+    add("--models", default="", metavar="A,B", help="models to ask: provider/model, model@provider, or model")
     words = "the endpoint of models that name none (default: the first of kind ollama)"
     add("--endpoint", "--provider", default="", help=words)
     add("--prompts", default="", metavar="A,B", help="ids of shipped prompts, e.g. v1,v2-mentor,v3-few-shot")
@@ -77,17 +78,16 @@ def _collect(options: argparse.Namespace) -> int:
                 print(f"touchstone: {sentence}", file=sys.stderr)
             return REFUSED
         size = f"{counted(made.cells, 'cell')}, {counted(made.calls, 'question')}"
-        for judge in judges:
-            if any(_is_another(judge, known) for job in made.jobs for known in job.spec.judges):
-                words = "is there with other parameters, too, as another judge. Each judges, and costs, all answers."
-                print(f"touchstone: {judge.model} {words}", file=sys.stderr)
+        _say_judges(made, judges)
         if options.check:
             print(f"{made.experiment}: {size}. Nothing was started.")
             return DONE
         print(f"touchstone: {made.experiment}: {counted(len(made.jobs), 'model')}, {size}", file=sys.stderr)
-        for judge in judges:
-            words = f"{judge.model} judges the answers once all are there: touchstone bench compare --experiment"
-            print(f"touchstone: {words} {made.experiment}", file=sys.stderr)
+        gone = {one.judge: len(one.job_ids) for one in made.deleted_judges}
+        for place, judge in enumerate(judges):
+            if gone.get(place, 0) < len(made.jobs):
+                words = f"{judge.model} judges the answers once all are there: touchstone bench compare --experiment"
+                print(f"touchstone: {words} {made.experiment}", file=sys.stderr)
         for job in made.jobs:
             print(job.job_id, file=sys.stdout if bare(options) else sys.stderr, flush=True)
         if options.no_watch:
@@ -103,6 +103,20 @@ def _collect(options: argparse.Namespace) -> int:
             print("touchstone: the same command asks again for what is missing.", file=sys.stderr)
         show_board(client.experiment(made.experiment), options.format)
         return code
+
+
+def _say_judges(made: scheduler_service_pb2.RunExperimentResponse, judges: Sequence[job_pb2.Judge]) -> None:
+    """What is not as a caller may expect of these judges."""
+    models = {job.job_id: job.spec.model for job in made.jobs}
+    for place, judge in enumerate(judges):
+        if any(_is_another(judge, known) for job in made.jobs for known in job.spec.judges):
+            words = "is there with other parameters, too, as another judge. Each judges, and costs, all answers."
+            print(f"touchstone: {judge.model} {words}", file=sys.stderr)
+        for gone in made.deleted_judges:
+            if gone.judge == place:
+                whose = ", ".join(models[job_id] for job_id in gone.job_ids if job_id in models)
+                words = f"does not judge the answers of {whose} again: its job was deleted. As another judge it does:"
+                print(f"touchstone: {judge.model} {words} with another --judge-seed.", file=sys.stderr)
 
 
 def _is_another(judge: job_pb2.Judge, known: job_pb2.Judge) -> bool:

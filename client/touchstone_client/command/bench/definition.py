@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -55,24 +55,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A definition. `file` is how its file is called, empty without one; `given` are the arguments that replaced or
-    added fields, by field."""
+    """A definition. `file` is how its file is called, empty without one, and `text` what it holds; `given` are the
+    arguments that replaced or added fields, by field. `rows` is how a file of scenarios is called, and `row_lines` has
+    the line of each of them."""
 
     value: dict[str, Any]
     file: str
+    text: str
     given: Mapping[str, str]
+    rows: str = ""
+    row_lines: Sequence[int] = ()
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Asked:
         """Raises InvalidError, and OSError."""
-        file, value = _read(options.file) if options.file else ("", {})
+        file, text, value = _definition(options.file) if options.file else ("", "", {})
+        rows, row_lines, scenarios = _scenarios(options.scenarios) if options.scenarios else ("", (), None)
         said = {
             "name": options.experiment,
             "models": options.models,
             "provider": options.endpoint,
             "prompts": options.prompts,
             "n_scenarios": options.n_scenarios,
-            "scenarios": _scenarios(options.scenarios) if options.scenarios else None,
+            "scenarios": scenarios,
             "repeats": options.repeats,
             "n_tips": options.n_tips,
             "diversity": options.diversity,
@@ -90,7 +95,7 @@ class Asked:
                 value = {name: one for name, one in value.items() if name not in words}
         written = {word.partition("=")[0] for word in options.given}
         flags = {name: next((flag for flag in _FLAGS[name] if flag in written), _FLAGS[name][0]) for name in new}
-        return cls({**value, **new}, file, flags | {"judges": _FLAGS["judges"][0]})
+        return cls({**value, **new}, file, text, flags | {"judges": _FLAGS["judges"][0]}, rows, row_lines)
 
     def told(self, error: RefusedError) -> list[str]:
         """What an error says, each problem as a sentence with its place in the file or its argument."""
@@ -99,9 +104,12 @@ class Asked:
         problems = error.problems or ((error.field, error.message),)
         more = error.problems_total - len(problems)
         rest = [f"{counted(more, 'further problem')} not shown."] if more > 0 else []
-        return [*(self._told(path, sentence) for path, sentence in problems), *rest]
+        # What has a place could be read.
+        known = self.text and any(path for path, _ in problems)
+        lines = files.lines(self.text, is_json=_is_json(self.file)) if known else {}
+        return [*(self._told(path, sentence, files.line_of(lines, path)) for path, sentence in problems), *rest]
 
-    def _told(self, path: str, sentence: str) -> str:
+    def _told(self, path: str, sentence: str, line: int) -> str:
         called = self._called(path)
         if self._root(path) not in _KNOWN and path:
             # The sentence lists the names of fields.
@@ -111,8 +119,9 @@ class Asked:
         else:
             text = self._in_words(sentence)
             text = text if called in text else f"{called}: {text}"
-        by_argument = self._root(path) in self.given or not self.file
-        return text if by_argument else f"{self.file}: {text}"
+        if self._root(path) in self.given or not self.file:
+            return text
+        return f"{self.file}: Line {line:,}: {text}" if line else f"{self.file}: {text}"
 
     def _in_words(self, sentence: str) -> str:
         return _MENTIONED.sub(lambda found: self._called(found[0]), sentence)
@@ -126,7 +135,12 @@ class Asked:
         entry = re.match(r"\w+\[(\d+)\]\.?(.*)", path)
         if not entry or root == "judges":
             return flag
-        return f"{entry[2]}{' in ' if entry[2] else ''}entry {int(entry[1]) + 1:,} of {flag}"
+        place = int(entry[1])
+        if root == "scenarios" and place < len(self.row_lines):
+            where = f"line {self.row_lines[place]:,} of {self.rows}"
+        else:
+            where = f"entry {place + 1:,} of {flag}"
+        return f"{entry[2]} in {where}" if entry[2] else where
 
     def _root(self, path: str) -> str:
         """The field of a path, under the name that its argument is known by."""
@@ -136,21 +150,26 @@ class Asked:
         return next((one for words in _OTHER_WORDS if name in words for one in words if one in _FLAGS), name)
 
 
-def _read(file: str) -> tuple[str, dict[str, Any]]:
-    """How a file is called, and its definition. Raises InvalidError, and OSError."""
-    return _understood(file, lambda data: files.definition(data, is_json=file.endswith(".json")))
-
-
-def _scenarios(file: str) -> list[Any]:
-    """Raises InvalidError, and OSError."""
-    return _understood(file, files.scenarios)[1]
-
-
-def _understood(file: str, reads: Callable[[bytes], T]) -> tuple[str, T]:
-    """How a file is called, and what is read from it. Raises InvalidError, also for one that is too large, and
-    OSError."""
+def _definition(file: str) -> tuple[str, str, dict[str, Any]]:
+    """How a file is called, its text, and the definition in it. Raises InvalidError, and OSError."""
     place, data = read_file(file, _MOST_BYTES)
+    value = _understood(place, data, lambda data: files.definition(data, is_json=_is_json(file)))
+    return place, files.text(data), value
+
+
+def _is_json(file: str) -> bool:
+    return file.endswith(".json")
+
+
+def _scenarios(file: str) -> tuple[str, list[int], list[Any]]:
+    """How a file is called, and its scenarios with their lines. Raises InvalidError, and OSError."""
+    place, data = read_file(file, _MOST_BYTES)
+    return place, files.scenario_lines(data), _understood(place, data, files.scenarios)
+
+
+def _understood(place: str, data: bytes, reads: Callable[[bytes], T]) -> T:
+    """What is read from a file. Raises InvalidError."""
     try:
-        return place, reads(data)
+        return reads(data)
     except DefinitionError as error:
         raise InvalidError.of(f"{place}: {error.message}") from error

@@ -62,18 +62,28 @@ class RunExperimentRequest(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., definition: _Optional[str] = ..., judges: _Optional[_Iterable[_Union[_job_pb2.Judge, _Mapping]]] = ..., check_only: _Optional[bool] = ...) -> None: ...
 
 class RunExperimentResponse(_message.Message):
-    __slots__ = ("experiment", "dataset_id", "jobs", "cells", "calls")
+    __slots__ = ("experiment", "dataset_id", "jobs", "cells", "calls", "deleted_judges")
     EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
     DATASET_ID_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     CELLS_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_JUDGES_FIELD_NUMBER: _ClassVar[int]
     experiment: str
     dataset_id: str
     jobs: _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]
     cells: int
     calls: int
-    def __init__(self, experiment: _Optional[str] = ..., dataset_id: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., cells: _Optional[int] = ..., calls: _Optional[int] = ...) -> None: ...
+    deleted_judges: _containers.RepeatedCompositeFieldContainer[DeletedJudge]
+    def __init__(self, experiment: _Optional[str] = ..., dataset_id: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ..., cells: _Optional[int] = ..., calls: _Optional[int] = ..., deleted_judges: _Optional[_Iterable[_Union[DeletedJudge, _Mapping]]] = ...) -> None: ...
+
+class DeletedJudge(_message.Message):
+    __slots__ = ("judge", "job_ids")
+    JUDGE_FIELD_NUMBER: _ClassVar[int]
+    JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    judge: int
+    job_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, judge: _Optional[int] = ..., job_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StartDecisionRequest(_message.Message):
     __slots__ = ("request_id", "baseline", "candidate", "error", "margin", "seed", "further_candidates")

@@ -54,8 +54,8 @@ DEFINITION: dict[str, Field] = {
     "experiment": Field(_NAME, about="The same as `name`. Give one of the two."),
     "models": Field(
         _any_of("names separated by commas, or a list of models", "string", "array", items=("string", "object")),
-        about=f"Required: 1 to {reading.MOST_MODELS} models, each `provider/model`, `model`, or an object with both. "
-        "Or their names in one text, separated by commas.",
+        about=f"Required: 1 to {reading.MOST_MODELS} models, each `provider/model`, `model@provider`, `model`, or an "
+        "object with both. Or their names in one text, separated by commas.",
     ),
     "provider": Field(
         text(200),
@@ -132,6 +132,18 @@ STARTED: Schema = shape(
         "jobs": about(array(JOB), "One for each model, in their order. With `check_only` those that there are."),
         "cells": about(COUNT, "Combinations of model, prompt and scenario."),
         "calls": about(COUNT, "Questions: cells × repeats."),
+        "deleted_judges": about(
+            array(
+                shape(
+                    {
+                        "judge": about(COUNT, "Its place in `judges`, from 0."),
+                        "job_ids": about(array(STRING), "The jobs whose answers it does not judge again."),
+                    },
+                    name="DeletedJudge",
+                )
+            ),
+            "Judges of this call whose job was deleted. The scheduler knows them for a day.",
+        ),
         "dag_run": about(
             null(
                 shape(
@@ -198,6 +210,7 @@ async def run(call: Call) -> JSONResponse:
             "jobs": [documents.job(job) for job in made.jobs],
             "cells": made.cells,
             "calls": made.calls,
+            "deleted_judges": [{"judge": one.judge, "job_ids": list(one.job_ids)} for one in made.deleted_judges],
             "dag_run": {"dag_run_id": begun.run_id, "url": begun.url} if begun else None,
             "message": message,
         }

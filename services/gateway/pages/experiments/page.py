@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from services import numbers, rpc
+from services import further_fields, numbers, rpc
 from services.errors import InvalidRequestError, TouchstoneError
 from services.experiments.definition import KEEP_ALIVE, MAX_MODEL_B, N_TIPS
 from services.experiments.prompts import SHIPPED
@@ -27,7 +27,7 @@ from services.gateway.pages.layout.shell import fragment, is_fragment, render
 from services.gateway.reads import values
 from services.words import rubrics
 from services.words.enums import EXPERIMENT_SOURCES, PRIORITIES
-from services.words.sampling import BY_REST_NAME
+from services.words.sampling import BY_REST_NAME, PARAMETERS
 from touchstone.v1 import job_pb2, results_service_pb2
 from touchstone.v1.results_service_pb2 import GetExperimentResponse
 
@@ -169,7 +169,6 @@ def _definition(experiment: results_service_pb2.Experiment, view: View, at: str)
         "sampled": sampled,
         "keep_alive": KEEP_ALIVE,
         "command": _command(experiment, held, prompts, sampled),
-        "judges_differ": _judges_differ(experiment),
     }
 
 
@@ -178,16 +177,6 @@ def _prompt(held: Mapping[str, Any], most: int, view: View, at: str) -> Prompt:
     cut = len(text) > most and name != view.prompt
     rest = f"{at}{'&' if '?' in at else '?'}{urlencode({'prompt': name})}#prompt-{quote(name)}" if cut else ""
     return Prompt(name, str(held.get("sha256", ""))[:8], f"{text[:most]}…" if cut else text, len(text), rest)
-
-
-def _judges_differ(experiment: results_service_pb2.Experiment) -> bool:
-    """Whether a judge has parameters that arguments cannot give."""
-    judges = (judge for job in experiment.jobs[:1] for judge in job.spec.judges)
-    return any(judge.sampling != job_pb2.Sampling(max_tokens=_max_tokens(judge)) for judge in judges)
-
-
-def _max_tokens(judge: job_pb2.Judge) -> int | None:
-    return judge.sampling.max_tokens if judge.sampling.HasField("max_tokens") else None
 
 
 def _limits(jobs: Sequence[job_pb2.Job]) -> list[str]:
@@ -209,6 +198,16 @@ def _most_b(limits: Collection[float], models: Iterable[str], default: float) ->
     return 0.0 if default and any(numbers.parameters_b(model) > default for model in models) else default
 
 
+def _sampling(sampling: job_pb2.Sampling) -> Iterator[str]:
+    """The arguments that give a judge these parameters."""
+    given = {field.name: value for field, value in sampling.ListFields()}
+    for name, one in PARAMETERS.items():
+        if name in given:
+            yield from (one.judge_flag, str(given[name]) if one.whole else f"{given[name]:.10g}")
+    if further := further_fields.fields(sampling):
+        yield from ("--judge-custom-config", further_fields.dump(further))
+
+
 def _command(
     experiment: results_service_pb2.Experiment,
     held: Mapping[str, Any],
@@ -224,7 +223,7 @@ def _command(
     if rubrics.digest(experiment.rubric) != rubrics.digest(shipped_rubric()):
         return ""
     models = [f"{job.spec.endpoint}/{job.spec.model}" for job in experiment.jobs]
-    if any("," in model for model in models) or _judges_differ(experiment):
+    if any("," in model for model in models):
         return ""
     words = ["touchstone", "bench", "collect", "--experiment", experiment.name, "--models", ",".join(models)]
     words += ["--prompts", ",".join(experiment.prompts), "--n-scenarios", str(experiment.scenarios)]
@@ -247,8 +246,7 @@ def _command(
         words += ["--judge-model", one.model, "--judge-endpoint", one.endpoint]
         if one.repeats:
             words += ["--judge-repeats", str(one.repeats)]
-        if most := _max_tokens(one):
-            words += ["--judge-max-tokens", str(most)]
+        words += _sampling(one.sampling)
         if one.budget_usd:
             words += ["--judge-budget-usd", f"{one.budget_usd:.10g}"]
     return shlex.join(words)

@@ -84,7 +84,8 @@ async def _run(
         return await airflow.run_experiment(ctx.backend, ctx.settings, call, context.identity(request))
     except InvalidRequestError as error:
         problems = error.problems if isinstance(error, InvalidFieldsError) else [(error.field, error.message)]
-        form.refuse([(path, in_rest(sentence)) for path, sentence in problems])
+        # In a thread, too.
+        await asyncio.to_thread(form.refuse, [(path, in_rest(sentence)) for path, sentence in problems])
     except (TypeError, ValueError) as error:
         # A date of YAML, say, which JSON does not have.
         form.refuse([("", f"The definition cannot be written as JSON: {error}.")])
@@ -137,6 +138,6 @@ async def _values(
         "own": [*form.own, *[("", "")] * max(0, min(MOST_OWN, room or max(1, len(form.own))) - len(form.own))],
         "most_own": MOST_OWN,
         "set_size": len(tips()),
-        "offered_parameters": list(PARAMETERS.values()),
+        "all_parameters": list(PARAMETERS.values()),
         "form_address": EXPERIMENT_FORM,
     }

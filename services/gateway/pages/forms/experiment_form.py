@@ -32,9 +32,11 @@ MOST_OWN = 20
 """Prompts of one's own that the form has room for."""
 FILES = ("definition_file", "lines_file", "prompt_file", "rubric_file")
 """Fields whose files become texts of the form."""
-_NUMBERS = ("repeats", "n_tips", "max_model_b", "max_judge_b", "budget_usd", *(one.rest for one in PARAMETERS.values()))
+_PARAMETERS = {one.rest: one for one in PARAMETERS.values()}
+_NUMBERS = ("repeats", "n_tips", "max_model_b", "max_judge_b", "budget_usd", *_PARAMETERS)
 _PLACES = ("name", "models", "prompts", "scenarios", "diversity", "rubric", *_NUMBERS)
-_MAX_TOKENS = PARAMETERS["max_tokens"]
+_TEXTS = ("definition", "rubric")
+"""Fields that hold YAML or JSON."""
 _SCENARIO = re.compile(r"\bscenarios\[(\d+)\](?:\.(\w+(?:\[\d+\])*))?")
 _SAID = 20
 """Problems of one field that are said."""
@@ -42,12 +44,26 @@ _SAID = 20
 
 @dataclass(frozen=True, slots=True)
 class JudgeFields:
-    """A judge as sent: an endpoint and a model with a bar between them, repeats, tokens, and US dollars."""
+    """A judge as sent: an endpoint and a model with a bar between them, repeats, US dollars, and its sampling
+    parameters by their names in REST."""
 
     model: str = ""
     repeats: str = ""
-    tokens: str = ""
     budget: str = ""
+    texts: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(_PARAMETERS, ""))
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> list[JudgeFields]:
+        """The judges that are chosen."""
+        lists = [
+            [str(text).strip()[:400] for text in sent.getlist(name)]
+            for name in ("judge", "judge_repeats", "judge_budget", *(f"judge_{name}" for name in _PARAMETERS))
+        ]
+        found = [
+            cls(model, repeats, budget, dict(zip(_PARAMETERS, texts, strict=True)))
+            for model, repeats, budget, *texts in zip_longest(*lists, fillvalue="")
+        ]
+        return [judge for judge in found if judge.model][: rubrics.MOST_JUDGES]
 
 
 @dataclass(slots=True)
@@ -94,11 +110,6 @@ class ExperimentForm:
         def long(text: object) -> str:
             return str(text).replace("\r\n", "\n")
 
-        parts = (
-            [str(text).strip()[:400] for text in sent.getlist(name)]
-            for name in ("judge", "judge_repeats", "judge_tokens", "judge_budget")
-        )
-        judges = [JudgeFields(*fields) for fields in zip_longest(*parts, fillvalue="")]
         ids = [str(text).strip()[:200] for text in sent.getlist("prompt_id")]
         own = list(zip(ids, map(long, sent.getlist("template")), strict=False))[:MOST_OWN]
         return cls(
@@ -114,7 +125,7 @@ class ExperimentForm:
             diversity=bool(one("diversity")),
             texts={name: one(name) for name in _NUMBERS},
             rubric=long(sent.get("rubric", "")),
-            judges=[judge for judge in judges if judge.model][: rubrics.MOST_JUDGES],
+            judges=JudgeFields.read(sent),
             checked=one("checked"),
             request_id=one("request_id"),
         )
@@ -150,18 +161,19 @@ class ExperimentForm:
         wrong: list[tuple[str, str]] = []
         for place, judge in enumerate(self.judges):
             endpoint, _, model = judge.model.partition("|")
-            repeats, tokens, budget = (_number(text or "0") for text in (judge.repeats, judge.tokens, judge.budget))
+            repeats, budget = _number(judge.repeats or "0"), _number(judge.budget or "0")
+            sampling = {_PARAMETERS[name].name: _number(text) for name, text in judge.texts.items() if text}
+            problems = [PARAMETERS[name].problem(value, PARAMETERS[name].label) for name, value in sampling.items()]
             if not isinstance(repeats, int) or not 0 <= repeats <= rubrics.MOST_REPEATS:
-                wrong.append((f"judges[{place}]", refusals.between("repeats", 1, rubrics.MOST_REPEATS)))
-            elif isinstance(budget, str) or budget < 0:
-                wrong.append((f"judges[{place}]", "The budget must be a number of US dollars from 0."))
-            elif not isinstance(tokens, int) or not 0 <= tokens <= _MAX_TOKENS.high:
-                words = refusals.between("Most tokens per judgement", 1, _MAX_TOKENS.high)
-                wrong.append((f"judges[{place}]", words))
-            elif budget and not tokens:
-                wrong.append((f"judges[{place}]", "A budget needs the most tokens per judgement."))
+                problems.append(refusals.between("repeats", 1, rubrics.MOST_REPEATS))
+            if isinstance(budget, str) or budget < 0:
+                problems.append("The budget must be a number of US dollars from 0.")
+            elif budget and "max_tokens" not in sampling:
+                problems.append(f"A budget needs {PARAMETERS['max_tokens'].label}.")
+            if said := " ".join(filter(None, problems)):
+                wrong.append((f"judges[{place}]", said))
             else:
-                asked = job_pb2.Sampling(max_tokens=tokens) if tokens else None
+                asked = job_pb2.Sampling(**sampling) if sampling else None
                 known = {"repeats": repeats, "budget_usd": budget, "sampling": asked}
                 found.append(job_pb2.Judge(endpoint=endpoint, model=model, **known))
         if wrong:
@@ -175,10 +187,20 @@ class ExperimentForm:
         return hashlib.sha256(repr((self.by, self.judges, *said)).encode()).hexdigest()[:16]
 
     def refuse(self, problems: Sequence[tuple[str, str]]) -> None:
-        """Puts each sentence to its field."""
+        """Puts each sentence to its field, with the line of a text that it is about. Takes seconds for a long text."""
         by_place: dict[str, list[str]] = {}
+        lines: dict[str, dict[str, int]] = {}
         for path, sentence in problems:
-            by_place.setdefault(self._place(path), []).append(self._by_line(sentence))
+            place = self._place(path)
+            inner = path if place == "definition" else path.removeprefix("rubric.")
+            line = 0
+            if place in _TEXTS and inner not in ("", *_TEXTS):
+                # Something within the text is wrong, so it could be read.
+                if place not in lines:
+                    text = self.rubric if place == "rubric" else self.definition
+                    lines[place] = files.lines(text, is_json=_is_json(text))
+                line = files.line_of(lines[place], inner)
+            by_place.setdefault(place, []).append(f"Line {line:,}: {sentence}" if line else self._by_line(sentence))
         for place, sentences in by_place.items():
             more = [f"{len(sentences) - _SAID} more."] if len(sentences) > _SAID else []
             text = "\n".join([*sentences[:_SAID], *more])
@@ -283,7 +305,11 @@ class ExperimentForm:
 
 def _object(text: str) -> dict[str, Any]:
     """Of a definition in YAML or JSON. Raises DefinitionError."""
-    return files.definition(text.encode(errors="replace"), is_json=text.lstrip().startswith("{"))
+    return files.definition(text.encode(errors="replace"), is_json=_is_json(text))
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith("{")
 
 
 def _rubric(text: str) -> dict[str, Any]:

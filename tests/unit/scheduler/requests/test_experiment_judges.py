@@ -155,3 +155,17 @@ async def test_a_deleted_judge_is_known_as_long_as_what_it_judged() -> None:
     await world.look()
     assert judge.job_id in world.registry.deleted
     await world.stop()
+
+
+async def test_a_call_says_which_deleted_judges_judge_no_more(world: World) -> None:
+    job_id, judging = await _judged(world, _judge())
+    await _complete(world, judging)
+    assert not (await _run(world, _judge(), **ONE)).deleted_judges
+    await asyncio.wait_for(world.desk.delete(ADMIN, judging), 10)
+    for check_only in (True, False):
+        made = await _run(world, JUDGE, _judge(), check_only=check_only)
+        assert [(one.judge, one.job_ids) for one in made.deleted_judges] == [(1, [job_id])]
+    world.registry.jobs[job_id].message.incomplete = True
+    # Its answers are replaced, and judged as others.
+    assert not (await _run(world, _judge(), **ONE)).deleted_judges
+    await world.stop()

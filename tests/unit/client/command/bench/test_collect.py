@@ -155,13 +155,13 @@ def refused(capsys: Captured, *arguments: str) -> list[str]:
 def test_each_wrong_field_is_named_by_its_argument(told: Fakes, capsys: Captured, tmp_path: Path) -> None:
     told.answers["RunExperiment"] = checked
     rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"about": "A"}\n{"id": "a/b"}\n')
+    rows.write_text('{"about": "A"}\n\n{"id": "a/b"}\n')
     given = ["--models", "one,one,x:7b", "--prompts", "v9", "--scenarios", str(rows), "--budget-usd", "1"]
     assert refused(capsys, *given) == [
         "--experiment is required: 1 to 64 letters, digits, _, . and -, not only dots.",
         "entry 2 of --models is the same model as entry 1 of --models. Leave one out.",
         "entry 1 of --prompts: v9 does not ship with Touchstone. Give it a template.",
-        "id in entry 2 of --scenarios must be 1 to 64 letters, digits, _, . and -, not only dots; it is a/b.",
+        f"id in line 3 of {rows} must be 1 to 64 letters, digits, _, . and -, not only dots; it is a/b.",
         "--budget-usd needs --max-tokens, which limits what an answer may cost.",
         "entry 3 of --models: x:7b at left has 7 billion parameters; --max-model-b is 4. Choose a smaller model, or "
         "set --max-model-b to 0 for any.",
@@ -179,27 +179,27 @@ def test_each_wrong_field_of_a_file_is_named_by_its_place(told: Fakes, capsys: C
     path = tmp_path / "tips.yaml"
     path.write_text(
         "experiment: a b\nmodels: [x:7b]\nprompts: [{id: own, template: '{{whom}}'}]\nntips: 3\nmax_tokens: 0\n"
-        "scenarios: [{persona: A}, {persona: B, repeat: 1}]\nrubric: tip-v2\n"
+        "scenarios: [{persona: A},\n {persona: B, repeat: 1}]\nrubric: tip-v2\n"
     )
     assert refused(capsys, str(path), "--ollama-temperature", "1", "--max-model-b", "3") == [
         f"{path}: {sentence}"
         for sentence in (
-            f"ntips is not known. Did you mean n_tips? Allowed: {', '.join(reading.NAMES)}.",
-            "experiment must be 1 to 64 letters, digits, _, . and -, not only dots; it is 'a b'.",
-            "scenarios[1].repeat is set by the experiment. Use another name.",
-            "Rubric tip-v2 not found. Did you mean tip-v1? Use tip-v1, or write a rubric.",
-            "max_tokens must be between 1 and 1,000,000.",
-            "models[0]: x:7b at left has 7 billion parameters; --max-model-b is 3. Choose a smaller model, or set "
-            "--max-model-b to 0 for any.",
+            f"Line 4: ntips is not known. Did you mean n_tips? Allowed: {', '.join(reading.NAMES)}.",
+            "Line 1: experiment must be 1 to 64 letters, digits, _, . and -, not only dots; it is 'a b'.",
+            "Line 7: scenarios[1].repeat is set by the experiment. Use another name.",
+            "Line 8: Rubric tip-v2 not found. Did you mean tip-v1? Use tip-v1, or write a rubric.",
+            "Line 5: max_tokens must be between 1 and 1,000,000.",
+            "Line 2: models[0]: x:7b at left has 7 billion parameters; --max-model-b is 3. Choose a smaller model, or "
+            "set --max-model-b to 0 for any.",
         )
     ]
     path.write_text("name: tips\nmodels: a\nprompts: v1\nn_scenarios: 211\nbudget_usd: 1\n")
     assert refused(capsys, str(path)) == [
-        f"{path}: n_scenarios must be between 1 and 210.",
-        f"{path}: budget_usd needs num_predict, which limits what an answer may cost.",
+        f"{path}: Line 4: n_scenarios must be between 1 and 210.",
+        f"{path}: Line 5: budget_usd needs num_predict, which limits what an answer may cost.",
     ]
     assert refused(capsys, str(path), "--n-scenarios", "3") == [
-        f"{path}: budget_usd needs num_predict, which limits what an answer may cost."
+        f"{path}: Line 5: budget_usd needs num_predict, which limits what an answer may cost."
     ]
     said = "Nothing is left of the $1 of experiment tips. Raise budget_usd."
     told.answers["RunExperiment"] = errors.ConflictError(said)
@@ -233,11 +233,15 @@ def test_several_judges_have_options_of_their_own(told: Fakes, capsys: Captured)
     first = ["--judge-provider", "right", "--judge-model", "two"]
     second = ["--judge-model", "one", "--judge-endpoint", "left", "--judge-repeats", "3"]
     second += ["--judge-max-tokens", "400", "--judge-budget-usd", "2.5"]
-    assert main([*DOCUMENT, *first, *second, "--detach"]) == 0
+    third = ["--judge-model", "two", "--judge-endpoint", "right", "--judge-seed", "-2", "--judge-temperature", "0"]
+    third += ["--judge-custom-config", '{"think": false}']
+    assert main([*DOCUMENT, *first, *second, *third, "--detach"]) == 0
     (request,) = told.requests("RunExperiment")
+    seeded = job_pb2.Sampling(seed=-2, temperature=0, extra_json='{"think":false}')
     assert list(request.judges) == [
         job_pb2.Judge(endpoint="right", model="two"),
         job_pb2.Judge(endpoint="left", model="one", repeats=3, budget_usd=2.5, sampling=ASKED),
+        job_pb2.Judge(endpoint="right", model="two", sampling=seeded),
     ]
     capsys.readouterr()
     for wrong, said in (
@@ -262,6 +266,18 @@ def test_the_same_model_with_other_parameters_is_said_to_cost_all_answers(
     judge = ["--judge-model", "two", "--judge-endpoint", "right", "--judge-max-tokens", "400"]
     assert main([*DOCUMENT, *judge, "--check"]) == 0
     assert ("Each judges, and costs, all answers." in capsys.readouterr().err) is told_so
+
+
+@pytest.mark.parametrize("of", [1, 2])
+def test_a_deleted_judge_is_not_said_to_judge(told: Fakes, capsys: Captured, of: int) -> None:
+    jobs = [dataset_job(JOB, "one", "PENDING"), dataset_job(OTHER, "two", "PENDING")]
+    made = scheduler_service_pb2.RunExperimentResponse(experiment=NAME, jobs=jobs)
+    made.deleted_judges.add(judge=0, job_ids=[JOB, OTHER][:of])
+    told.answers["RunExperiment"] = made
+    assert main([*DOCUMENT, "--judge-model", "two", "--judge-endpoint", "right", "--detach"]) == 0
+    said = capsys.readouterr().err
+    assert f"two does not judge the answers of {'one' if of == 1 else 'one, two'} again: its job was deleted." in said
+    assert ("two judges the answers once all are there" in said) is (of == 1)
 
 
 def test_a_failed_job_says_how_to_go_on(told: Fakes, capsys: Captured) -> None:

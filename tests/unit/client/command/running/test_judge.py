@@ -90,6 +90,11 @@ def test_a_judge_of_single_answers_needs_a_rubric(pair: Fakes, capsys: Captured)
         ("version: a-v1", "is not JSON: Expecting value at line 1, character 1."),
         ("[]", "is not a JSON object."),
         ('{"version": "a-v1"}', "needs between 1 and 12 criteria; it has 0."),
+        (
+            '{"version": "a b",\n "criteria": [{"name": "a"},\n {"name": "b", "weight": -1}]}',
+            'needs a version such as "tip-v1": 1 to 64 letters, digits, _, . and - (line 1). It gives b a weight of '
+            "-1; it must be between 0 and 1,000 (line 3).",
+        ),
         ("\udcff", "is not UTF-8 text."),
     ],
 )
