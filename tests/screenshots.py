@@ -18,7 +18,7 @@ from tests.gateway.gateway_server import Running, running
 
 SHOWN = {"leaderboard": "leaderboard", "job-running": "job", "dataset-job": "dataset"}
 """Pages that README and docs show, and their files in docs/images: light and wide, as they are first seen."""
-EMPTY = ("/overview", "/run", "/jobs", "/leaderboard", "/compare", "/queue", "/datasets", "/experiments")
+EMPTY = ("/overview", "/run", "/jobs", "/leaderboard", "/compare", "/decisions", "/queue", "/datasets", "/experiments")
 WIDTHS = (1440, 390)
 HEIGHT = 900
 

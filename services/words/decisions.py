@@ -13,6 +13,7 @@ from touchstone.v1 import job_pb2
 
 DEFAULT_ERROR = 0.05
 LEAST_ERROR, MOST_ERROR = 0.0001, 0.5
+MOST_MARGIN = 0.999
 _LONGEST = 60
 _SAID = {
     job_pb2.DECISION_VERDICT_BETTER: "{candidate} is better than {baseline}",

@@ -43,6 +43,8 @@ READS = {
     "/calls": "/calls",
     "/usage": "/usage",
     "/recorded-runs": "/recorded-runs",
+    "/api/decisions": "/api/decisions",
+    "/api/decisions/{decision}": "/api/decisions/{decision_id}",
     "/api/bench/experiments": "/api/bench/experiments",
     "/api/bench/runs/{experiment}": "/api/bench/runs/{experiment}",
     "/api/bench/leaderboard/{experiment}": "/api/bench/leaderboard/{experiment}",

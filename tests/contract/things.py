@@ -31,7 +31,8 @@ _projects = itertools.count(1001)
 class Things:
     """Ids. `done` and `other` are completed jobs on demo, `live` runs, `run` is completed over `dataset` with the job
     `run_job`; nothing uses `unused`. All of these jobs are in
-    `project`. `experiment` has one job, over two rows."""
+    `project`. `experiment` has one job, over two rows. `decision` is between two models on demo, has
+    ended, and is in a project of its own."""
 
     project: int
     done: str
@@ -42,6 +43,7 @@ class Things:
     dataset: str
     unused: str
     experiment: str
+    decision: str
 
     def put_into(self, value: Any) -> Any:
         """A path or body with the ids in place of their names in braces."""
@@ -94,4 +96,19 @@ def made(backend: Backend) -> Things:
     fields = {"provider": "baselines", "models": "echo", "prompts": "v1", "n_scenarios": 2}
     asked = backend.call("POST", "/api/bench/run", json={"name": experiment, **fields})
     backend.finish(asked["jobs"][0]["job_id"])
-    return Things(project, done, other, live, started["benchmark_id"], started["job_id"], dataset, unused, experiment)
+    asked = {"suite": "demo", "limit": 5, "baseline": FLOOR, "candidate": FLOOR | {"model": "random"}}
+    decision = backend.call("POST", "/api/decisions", json=asked | {"project_id": new_project()})
+    for side in ("baseline_job_id", "candidate_job_id"):
+        backend.finish(decision[side])
+    return Things(
+        project=project,
+        done=done,
+        other=other,
+        live=live,
+        run=started["benchmark_id"],
+        run_job=started["job_id"],
+        dataset=dataset,
+        unused=unused,
+        experiment=experiment,
+        decision=decision["decision_id"],
+    )

@@ -13,7 +13,7 @@ from services.gateway.access import tokens
 from services.gateway.pages.compare.view import MOST
 from services.gateway.pages.jobs import rating
 from services.words import rubrics
-from tests.gateway import experiment_boards, fake_datasets, fake_stored
+from tests.gateway import experiment_boards, fake_datasets, fake_decisions, fake_stored
 from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
 from tests.gateway.gateway_server import Running
@@ -208,6 +208,30 @@ def _experiments(world: World) -> list[Place]:
     ]
 
 
+def _decisions(world: World) -> list[Place]:
+    """Decisions with every verdict, one that runs, one of which nothing is known, and the form."""
+    found = {
+        "better": fake_decisions.add(world),
+        "worse": fake_decisions.add(world, (0.8, 0.55), items=14_042, suite="mmlu"),
+        "equivalent": fake_decisions.add(world, (0.9, 0.9), items=1600, margin=0.05),
+        "no-difference": fake_decisions.add(world, (0.7, 0.71), models=("phi4-mini", "phi4-mini")),
+        "live": fake_decisions.add(world, (0.6, 0.64), margin=0.02, upto=150),
+        "begun": fake_decisions.begun(world),
+        "failed": fake_decisions.begun(world, ("llama3.2:3b", "grok-4-fast")),
+        "hostile": fake_decisions.add(world, models=(HOSTILE, f"{HOSTILE} 2")),
+        "baselines": fake_decisions.add(world, (0.5, 0.7), endpoint="baselines"),
+    }
+    ended = world.jobs[found["failed"].decision_id]
+    world.finish(ended.spec.deciding.against_job_id, job_pb2.Job.STATE_FAILED, REFUSED_KEY)
+    fake_decisions.stop(world, ended.job_id, "Stopped: the other side of its decision has ended.")
+    return [
+        Place("decisions", "/decisions"),
+        *(Place(f"decision-{name}", f"/decisions/{one.decision_id}") for name, one in found.items()),
+        Place("decision-unknown", "/decisions/00000000-0000-4000-8000-000000000000", 404),
+        Place("decision-new", "/decisions/new?candidate=ollama%7Cphi4-mini&work=glue"),
+    ]
+
+
 def places() -> tuple[World, list[Place]]:
     """The world, and its pages."""
     world = busy_world()
@@ -250,6 +274,7 @@ def places() -> tuple[World, list[Place]]:
         Place("leaderboard-unknown", "/leaderboard?suite=nope", 400),
         Place("queue", "/queue"),
         *_experiments(world),
+        *_decisions(world),
         Place("jump", f"/jump?{urlencode({'q': HOSTILE[:12]})}"),
         Place("compare-choose", "/compare"),
         Place("compare", f"/compare?jobs={compared[0]},{compared[1]}"),

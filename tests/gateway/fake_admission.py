@@ -15,7 +15,7 @@ from services.errors import (
     PermissionDeniedError,
     TouchstoneError,
 )
-from services.scheduler.admission import dataset_rules, judging_rules
+from services.scheduler.admission import dataset_rules, decision_rules, judging_rules
 from services.scheduler.admission.validation import validate
 from services.scheduler.jobs import reuse
 from services.scheduler.jobs.fleet import Fleet
@@ -39,7 +39,7 @@ def created(world: World, request_id: str, specs: Sequence[job_pb2.JobSpec]) -> 
         with _named(spec, len(specs)):
             checked.append(full(world, spec))
     made = [world.jobs[job_id] for job_id in world.requests.get((owner, request_id), [])]
-    if made and [job.spec for job in made] != checked:
+    if made and [decision_rules.unlinked(job.spec) for job in made] != checked:
         what = f"job {made[0].job_id}" if len(made) == len(checked) else f"{len(made)} jobs"
         raise ConflictError(refusals.id_used(request_id, what))
     if made:

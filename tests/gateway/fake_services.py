@@ -25,6 +25,7 @@ from tests.gateway import (
     fake_comparison,
     fake_data,
     fake_datasets,
+    fake_decisions,
     fake_experiments,
     fake_figures,
     fake_items,
@@ -46,7 +47,7 @@ from touchstone.v1 import (
 PENDING_PER_OWNER, SLOTS = 10, 3
 
 
-class Scheduler(fake_experiments.Runs, scheduler_service_pb2_grpc.SchedulerServiceServicer):
+class Scheduler(fake_experiments.Runs, fake_decisions.Starts, scheduler_service_pb2_grpc.SchedulerServiceServicer):
     """The scheduler's promises over the world."""
 
     def __init__(self, world: World) -> None:
@@ -62,12 +63,6 @@ class Scheduler(fake_experiments.Runs, scheduler_service_pb2_grpc.SchedulerServi
     def _create(self, request_id: str, specs: Sequence[job_pb2.JobSpec]) -> list[job_pb2.Job]:
         self.world.callers.append(rpc.identity())
         return fake_admission.created(self.world, request_id, specs)
-
-    async def StartDecision(self, request: Any, context: Any) -> Any:
-        baseline, candidate = self._create(request.request_id, [request.baseline, request.candidate])
-        return scheduler_service_pb2.StartDecisionResponse(
-            decision_id=baseline.job_id, baseline=baseline, candidate=candidate
-        )
 
     async def GetJob(self, request: Any, context: Any) -> Any:
         return scheduler_service_pb2.GetJobResponse(job=fake_admission.find(self.world, request.job_id))
@@ -192,7 +187,7 @@ class Scheduler(fake_experiments.Runs, scheduler_service_pb2_grpc.SchedulerServi
         return fake_owned.redeliver(self.world, request.delivery_id)
 
 
-class Results(fake_experiments.Boards, results_service_pb2_grpc.ResultsServiceServicer):
+class Results(fake_experiments.Boards, fake_decisions.Found, results_service_pb2_grpc.ResultsServiceServicer):
     """The results service's promises over the world."""
 
     def __init__(self, world: World) -> None:
@@ -202,14 +197,6 @@ class Results(fake_experiments.Boards, results_service_pb2_grpc.ResultsServiceSe
         if job_id not in self.world.jobs:
             raise NotFoundError(refusals.not_found("Benchmark job", job_id))
         return self.world.jobs[job_id]
-
-    async def ListDecisions(self, request: Any, context: Any) -> Any:
-        return results_service_pb2.ListDecisionsResponse(decisions=self.world.decisions.values())
-
-    async def GetDecision(self, request: Any, context: Any) -> Any:
-        if request.decision_id not in self.world.decisions:
-            raise NotFoundError(f"Decision {request.decision_id} not found")
-        return results_service_pb2.GetDecisionResponse(decision=self.world.decisions[request.decision_id])
 
     async def GetJob(self, request: Any, context: Any) -> Any:
         return fake_figures.get_job(self.world, request, self._job(request.job_id))

@@ -18,6 +18,8 @@ from services.gateway.api.dataset_runs.rows import BENCHMARK_RESULTS
 from services.gateway.api.dataset_runs.run import CANCEL_BENCHMARK, RESCORE_BENCHMARK, RETRY_BENCHMARK, RUN_BENCHMARK
 from services.gateway.api.datasets.listing import DATASET_ROWS, DATASETS, DELETE_DATASET, SHOW_DATASET
 from services.gateway.api.datasets.upload import HUB, PREVIEW, UPLOAD
+from services.gateway.api.decisions.body import LIST_DECISIONS, SHOW_DECISION
+from services.gateway.api.decisions.start import START_DECISION
 from services.gateway.api.declare import openapi
 from services.gateway.api.declare.endpoint import ADMIN, BASE, Endpoint, Resource
 from services.gateway.api.experiments.definition import EXPERIMENT_DEFINITION
@@ -75,6 +77,9 @@ _LISTED: tuple[Endpoint, ...] = (
     BOARD,
     COMPARE,
     COMPARE_JOBS,
+    START_DECISION,
+    LIST_DECISIONS,
+    SHOW_DECISION,
     SIDE_BY_SIDE,
     PREFER,
     OVERVIEW,

@@ -12,6 +12,9 @@ from services.gateway.pages.compare.page import compare
 from services.gateway.pages.datasets import listing as datasets
 from services.gateway.pages.datasets import page as dataset
 from services.gateway.pages.datasets.live import all_runs
+from services.gateway.pages.decisions import listing as decisions
+from services.gateway.pages.decisions import page as decision
+from services.gateway.pages.decisions import start as new_decision
 from services.gateway.pages.events import events
 from services.gateway.pages.experiments import page as experiments
 from services.gateway.pages.experiments.start import form_page, start_experiment
@@ -81,6 +84,11 @@ routes = [
     Route("/jobs/{job_id}/items/{task}/{item:int}/annotation", annotate, methods=["POST"]),
     Route("/compare", compare),
     Route("/compare/report.html", comparison_report),
+    Route("/decisions", decisions.index),
+    Route("/decisions/new", new_decision.form_page),
+    Route("/decisions/new", new_decision.start, methods=["POST"]),
+    Route("/decisions/{decision_id}", decision.show),
+    Route("/decisions/{decision_id}/stop", decision.stop, methods=["POST"]),
     Route("/side-by-side", side_by_side),
     Route("/side-by-side/verdict", verdict),
     Route("/side-by-side/preference", prefer, methods=["POST"]),

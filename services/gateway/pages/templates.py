@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 import web
+from services.gateway.pages.decisions.drawing import swatch
 from services.gateway.pages.display import charts, formatting
 from services.gateway.pages.display.work_words import dataset_of, is_scored, scorings_words, work_of
 from services.gateway.pages.experiments.listing import address as experiment_address
@@ -100,6 +101,7 @@ def environment() -> Environment:
         Job=job_pb2.Job,
         static=static_url,
         charts=charts,
+        swatch=swatch,
         fmt=formatting,
         status_of=lambda job: status_of(job.state),
         stage_of=stage_of,

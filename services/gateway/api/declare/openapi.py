@@ -19,6 +19,7 @@ _PATH: dict[str, Schema] = {
     "job_id": about({"type": "string", "pattern": JOB_ID_PATTERN}, "A job's id, or a benchmark's."),
     "benchmark_id": about({"type": "string", "pattern": JOB_ID_PATTERN}, "A benchmark's id, or its job's."),
     "dataset_id": about({"type": "string", "pattern": "^ds_[0-9a-f]{32}$"}, "A dataset's id."),
+    "decision_id": about({"type": "string", "pattern": JOB_ID_PATTERN}, "A decision's id, or that of a job of it."),
     "experiment": about({"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$"}, "An experiment's name."),
     "task": about(STRING, "A task of the job."),
     "item": about({"type": "integer", "minimum": 0}, "Row in the published split, from 0."),

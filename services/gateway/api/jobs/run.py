@@ -105,7 +105,7 @@ async def spec_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_pb
     spec = job_pb2.JobSpec(
         endpoint=endpoint.endpoint,
         model=config["model"].strip(),
-        sampling=_sampling_of(config, path),
+        sampling=sampling_of(config, f"{path}config"),
         suite=job_pb2.SuiteWork(suite=name),
     )
     fill(spec, options_of(body))
@@ -126,18 +126,18 @@ async def judge_of(call: Call, body: Mapping[str, Any], path: str = "") -> job_p
     return job_pb2.Judge(
         endpoint=endpoint.endpoint,
         model=config["model"].strip(),
-        sampling=_sampling_of(config, path),
+        sampling=sampling_of(config, f"{path}config"),
         rubric=rubrics.written(rubric_of(body["rubric"])) if body.get("rubric") else "",
         repeats=body.get("repeats") or 0,
         budget_usd=body.get("budget_usd") or 0,
     )
 
 
-def _sampling_of(config: Mapping[str, Any], path: str) -> job_pb2.Sampling:
+def sampling_of(config: Mapping[str, Any], path: str) -> job_pb2.Sampling:
+    """The parameters of a checked CONFIG, which is at the path. Raises FieldErrors."""
     given = [params for params in ("ollama_params", "params") if config.get(params) is not None]
     if len(given) == 2:
-        words = f"Give {path}config.params or {path}config.ollama_params, not both."
-        raise FieldErrors([(f"{path}config.params", words)])
+        raise FieldErrors([(f"{path}.params", f"Give {path}.params or {path}.ollama_params, not both.")])
     return sampling(_given(config[given[0]]) if given else {}, config.get("custom_config"))
 
 

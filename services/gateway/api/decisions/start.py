@@ -1,0 +1,136 @@
+"""`POST /api/decisions`: two models are asked the same items until it is known whether one is better."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from services.errors import InvalidRequestError, LimitReachedError
+from services.gateway.api.answers import members
+from services.gateway.api.dataset_runs.run import SCORING_FIELDS, set_scoring
+from services.gateway.api.decisions.body import BASE, DECISION_ID
+from services.gateway.api.declare.endpoint import Call, Endpoint
+from services.gateway.api.jobs.run import CONFIG, QUEUE_FULL, QUEUEING, WORK, sampling_of, task_problems
+from services.gateway.fields.checks import Field, Problem, integer, number, record, text
+from services.gateway.fields.job import in_rest, option, options_of
+from services.gateway.fields.schema import about, shape
+from services.gateway.http.responses import FieldErrors, JSONResponse
+from services.gateway.reads import jobs
+from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MARGIN
+from services.words.fields import INT64_MAX
+from services.words.job_options import fill
+from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
+
+_OF_SUITES = ("tasks", "mode", "shots")
+_SUITE_OPTIONS: dict[str, Field] = {name: option(name) for name in _OF_SUITES}
+_BOTH: dict[str, Field] = {name: WORK[name] for name in ("limit", "seed", "reading", "stream", "reuse", "labels")}
+BODY = record(
+    {
+        "baseline": Field(CONFIG, required=True, about="The model to compare with, and its parameters."),
+        "candidate": Field(CONFIG, required=True, about="The model that the verdict is about, and its parameters."),
+        "suite": Field(text(200), about="The suite. This or `dataset_id` is required."),
+        "dataset_id": Field(text(100), about="The dataset's id, in place of a suite."),
+        "error": Field(
+            number(LEAST_ERROR, MOST_ERROR), about="The most probability of a wrong verdict.", default=DEFAULT_ERROR
+        ),
+        "margin": Field(
+            number(0, MOST_MARGIN), about="Differences of the mean score below this do not matter.", default=0
+        ),
+        "order_seed": Field(integer(-INT64_MAX - 1, INT64_MAX), about="The seed of the order of the items.", default=0),
+        **_SUITE_OPTIONS,
+        **_BOTH,
+        **SCORING_FIELDS,
+        "budget_usd": option("budget_usd", "The most that each of the two jobs may cost. It needs known prices."),
+        "project_id": option("project_id"),
+        "priority": option(
+            "priority", "The place in the queue. If absent, `high` for suites and `normal` for datasets."
+        ),
+        "request_id": QUEUEING["request_id"],
+    },
+    name="DecisionRequest",
+)
+_STARTED = shape(
+    {
+        "decision_id": DECISION_ID,
+        "baseline_job_id": about(members.JOB_ID, "The baseline's job."),
+        "candidate_job_id": about(members.JOB_ID, "The candidate's job."),
+        "message": members.MESSAGE,
+    },
+    name="DecisionStarted",
+)
+
+
+async def start(call: Call) -> JSONResponse:
+    """Answers once both jobs are queued. 400 for an unknown suite or provider, 422 for wrong fields, 429 when full."""
+    body = call.body
+    if problems := _problems(body):
+        raise FieldErrors(problems)
+    request = scheduler_service_pb2.StartDecisionRequest(
+        # Calls are repeated when a scheduler is silent: without an id that would start two decisions.
+        request_id=body.get("request_id") or uuid.uuid4().hex,
+        baseline=await _spec(call, "baseline"),
+        candidate=await _spec(call, "candidate"),
+        error=body.get("error") or 0,
+        margin=body.get("margin") or 0,
+        seed=body.get("order_seed") or 0,
+    )
+    try:
+        made = await call.ask(call.ctx.backend.scheduler.StartDecision, request)
+    except LimitReachedError as error:
+        raise LimitReachedError(QUEUE_FULL, error.retry_after_s) from error
+    except InvalidRequestError as error:
+        # The scheduler names fields of its message, which users of the API never see.
+        raise InvalidRequestError(in_rest(error.message)) from error
+    return JSONResponse(
+        {
+            "decision_id": made.decision_id,
+            "baseline_job_id": made.baseline.job_id,
+            "candidate_job_id": made.candidate.job_id,
+            "message": f"Both models are asked the same items of {body.get('suite') or body['dataset_id']}.",
+        }
+    )
+
+
+def _problems(body: Mapping[str, Any]) -> list[Problem]:
+    if ("suite" in body) == ("dataset_id" in body):
+        return [("suite", "Give suite or dataset_id.")]
+    others: Sequence[str] = tuple(SCORING_FIELDS) if "suite" in body else _OF_SUITES
+    kind = "datasets" if "suite" in body else "suites"
+    return [(name, f"{name} is for {kind}. Leave it out.") for name in others if name in body]
+
+
+async def _spec(call: Call, side: str) -> job_pb2.JobSpec:
+    """Raises InvalidRequestError for an unknown suite or provider, FieldErrors for the rest."""
+    body, config = call.body, call.body[side]
+    endpoint = await call.ctx.catalogue.endpoint(config["provider"], f"{side}.provider")
+    spec = job_pb2.JobSpec(
+        endpoint=endpoint.endpoint,
+        model=config["model"].strip(),
+        sampling=sampling_of(config, side),
+        mode=suite_pb2.MODE_GENERATE,
+    )
+    if "suite" in body:
+        suite = await call.ctx.catalogue.suite(body["suite"])
+        if problems := task_problems(body.get("tasks") or [], suite):
+            raise FieldErrors(problems)
+        spec.suite.suite = body["suite"]
+    else:
+        spec.dataset.dataset_id = jobs.checked_dataset(body["dataset_id"])
+        set_scoring(spec, body)
+    fill(spec, options_of(body))
+    return spec
+
+
+START_DECISION = Endpoint(
+    "POST",
+    "/decisions",
+    start,
+    "startDecision",
+    "Start a decision whether a model is better than another. Both jobs stop as soon as it is known.",
+    answer=_STARTED,
+    body=BODY,
+    errors=(404, 409),
+    gives={"decision_id": "/decision_id", "job_id": "/baseline_job_id"},
+    base=BASE,
+)

@@ -1,0 +1,224 @@
+"""The page of a decision, live while it runs: what was found, the evidence over the items, and what it saved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from services.errors import TouchstoneError
+from services.gateway import context
+from services.gateway.pages.compare.view import View as Comparison
+from services.gateway.pages.decisions import drawing, sentences
+from services.gateway.pages.decisions.drawing import NARROW, WIDE, Line
+from services.gateway.pages.display import formatting, palette, work_words
+from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
+from services.gateway.reads import decisions, jobs
+from services.words.enums import DECISION_VERDICTS
+from services.words.jobs import can_retry, is_finished
+from touchstone.v1 import decision_pb2, job_pb2, scheduler_service_pb2
+
+_ROWS = 12
+"""Of the table with the evidence in figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two. `name` tells it from the other; `slot` is None for bundled baselines."""
+
+    name: str
+    role: str
+    job: job_pb2.Job
+    slot: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What may be found, with the evidence for it by now: how many times the gambler's capital has grown."""
+
+    words: str
+    tone: str
+    times: str
+    shown: bool
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What was not spent."""
+
+    label: str
+    value: str
+    under: str
+
+
+async def show(request: Request) -> Response:
+    """The page, or for htmx the part of it that changes. 404 for an unknown id."""
+    ctx, caller = context.of(request), context.identity(request)
+    found = await decisions.find(ctx.backend, request.path_params["decision_id"], caller)
+    values = view(found, await _keys(request), jobs.may_change(found.baseline, caller))
+    if is_fragment(request):
+        return fragment(request, "decisions/_decision.html", values)
+    return await render(request, "decisions/show.html", "decisions", values)
+
+
+async def stop(request: Request) -> Response:
+    """Cancels the jobs, and shows the decision. 409 if both have ended."""
+    ctx, caller = context.of(request), context.identity(request)
+    found = await decisions.find(ctx.backend, request.path_params["decision_id"], caller)
+    live = [job for job in (found.baseline, found.candidate) if not is_finished(job)] or [found.baseline]
+    # The scheduler stops the other one with it.
+    call = scheduler_service_pb2.CancelJobRequest(job_id=live[0].job_id)
+    await ctx.backend.ask(ctx.backend.scheduler.CancelJob, call, caller)
+    return go_to(request, address(found.decision_id))
+
+
+def address(decision_id: str) -> str:
+    return f"/decisions/{decision_id}"
+
+
+def again(found: decision_pb2.Decision) -> str:
+    """The form, filled in as for this decision."""
+    baseline, candidate = found.baseline.spec, found.candidate.spec
+    asked = {
+        "baseline": f"{baseline.endpoint}|{baseline.model}",
+        "candidate": f"{candidate.endpoint}|{candidate.model}",
+    }
+    asked["work"] = baseline.dataset.dataset_id or baseline.suite.suite
+    return f"/decisions/new?{urlencode(asked)}"
+
+
+async def _keys(request: Request) -> Sequence[palette.Key]:
+    try:
+        return await context.of(request).catalogue.model_keys()
+    except TouchstoneError:
+        return ()
+
+
+def view(found: decision_pb2.Decision, keys: Sequence[palette.Key], may_change: bool) -> dict[str, Any]:
+    """What the page is drawn from."""
+    candidate, baseline = sides(found, keys)
+    live, decided = decisions.is_live(found), found.decided_at
+    claims = _claims(found, candidate, baseline)
+    ids = f"{candidate.job.job_id},{baseline.job.job_id}"
+    complete = all(job.state == job_pb2.Job.STATE_COMPLETED for job in (candidate.job, baseline.job))
+    return {
+        "decision": found,
+        "here": address(found.decision_id),
+        "candidate": candidate,
+        "baseline": baseline,
+        "work": work_words.heading(found.baseline),
+        "verdict": DECISION_VERDICTS.of(found.verdict),
+        "headline": sentences.headline(found),
+        "explained": sentences.explained(found),
+        "sureness": sentences.sureness(found),
+        "live": live,
+        "asked": decisions.asked_pairs(found),
+        "savings": _savings(found),
+        "claims": claims,
+        "evidence": _evidence(claims, found),
+        "chance": _chance(found),
+        "rows": _rows(found),
+        "decided": decided,
+        "margin": sentences.points(found.baseline.spec.deciding.margin),
+        "side_by_side": f"/side-by-side?jobs={ids}" if found.pairs else "",
+        "comparison": Comparison((candidate.job.job_id, baseline.job.job_id)).address if complete else "",
+        "can_run_rest": [one for one in (candidate, baseline) if not live and can_retry(one.job)],
+        "may_change": may_change,
+        "again": again(found),
+        "api": f"/api/decisions/{found.decision_id}",
+    }
+
+
+def sides(found: decision_pb2.Decision, keys: Sequence[palette.Key]) -> tuple[Side, Side]:
+    """The candidate and the baseline."""
+    both = (found.candidate, found.baseline)
+    slots = palette.assign(keys, [(job.spec.endpoint, job.spec.model) for job in both])
+    made = [
+        Side(name, role, job, None if job.baseline else slots[job.spec.endpoint, job.spec.model])
+        for name, role, job in zip(reversed(decisions.names(found)), ("candidate", "baseline"), both, strict=True)
+    ]
+    return made[0], made[1]
+
+
+def _tones(candidate: Side, baseline: Side) -> tuple[str, str]:
+    """Of their lines: those of one colour differ in their dashes."""
+    one, other = ("plain" if side.slot is None else f"m{side.slot % 8 + 1}" for side in (candidate, baseline))
+    return one, f"{other} dashed" if one == other else other
+
+
+def _claims(found: decision_pb2.Decision, candidate: Side, baseline: Side) -> list[Claim]:
+    mine, theirs = _tones(candidate, baseline)
+    wanted = [("better", f"{candidate.name} is better", mine), ("worse", f"{baseline.name} is better", theirs)]
+    if found.baseline.spec.deciding.margin:
+        margin = sentences.points(found.baseline.spec.deciding.margin)
+        wanted.append(("equivalent", f"they differ by less than {margin}", "none"))
+    return [
+        Claim(
+            words=words,
+            tone=tone,
+            times=_times(getattr(found.path[-1], name)) if found.path else "",
+            shown=DECISION_VERDICTS.of(found.verdict) == name,
+            line=Line(tone, [(0, 0.0), *((point.pairs, getattr(point, name)) for point in found.path)]),
+        )
+        for name, words, tone in wanted
+    ]
+
+
+def _times(logarithm: float) -> str:
+    """Of the start: 96 times, 1.4 times, less than a hundredth."""
+    if logarithm < -4.6:
+        return "less than a hundredth"
+    if logarithm > 13.8:
+        return "more than a million times"
+    return f"{formatting.rate(math.exp(logarithm))} times"
+
+
+def _evidence(claims: Sequence[Claim], found: decision_pb2.Decision) -> list[Markup]:
+    if not found.path:
+        return []
+    about = f"Evidence after each of {found.pairs:,} items; {found.threshold:.2f} as a natural logarithm decides"
+    lines = [claim.line for claim in claims]
+    return [drawing.evidence_chart(lines, found.threshold, found.decided_at, about, width) for width in (WIDE, NARROW)]
+
+
+def _chance(found: decision_pb2.Decision) -> list[Markup]:
+    """Nothing while nothing is predicted yet."""
+    if all(point.chance >= 1 for point in found.path):
+        return []
+    about = "The chance that all items would show a difference"
+    points = [(point.pairs, point.chance) for point in found.path]
+    return [drawing.chance_chart(points, found.unlikely, found.decided_at, about, width) for width in (WIDE, NARROW)]
+
+
+def _rows(found: decision_pb2.Decision) -> list[tuple[int, list[str], str]]:
+    """Some points of the path in figures, the last one among them."""
+    step = max(1, -(-len(found.path) // _ROWS))
+    chosen = list(found.path)[::-1][::step][::-1]
+    names = ["better", "worse", *(["equivalent"] if found.baseline.spec.deciding.margin else [])]
+    return [
+        (point.pairs, [_times(getattr(point, name)) for name in names], f"{100 * point.chance:.0f} %")
+        for point in chosen
+    ]
+
+
+def _savings(found: decision_pb2.Decision) -> list[Saving]:
+    """Empty while the jobs run."""
+    if not found.HasField("saved"):
+        return []
+    saved, both = found.saved, 2 * found.items_total
+    calls = Saving("Calls saved", f"{saved.items:,}", f"{formatting.share(saved.items, both)} of both full runs")
+    tokens = f"{saved.tokens:,}" if saved.HasField("tokens") else formatting.MISSING
+    cost = f"${formatting.dollars(saved.cost_usd)}" if saved.HasField("cost_usd") else formatting.MISSING
+    return [
+        calls,
+        Saving("Tokens saved", tokens, "about, read and generated"),
+        Saving("Money saved", cost, "about" if saved.HasField("cost_usd") else "no price is known"),
+        Saving("Time saved", formatting.rough(saved.seconds), "about, of the slower job"),
+    ]

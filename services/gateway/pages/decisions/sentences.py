@@ -1,0 +1,104 @@
+"""What a decision found, in words that need no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.gateway.pages.display import formatting
+from services.gateway.reads import decisions
+from services.words.decisions import said
+from services.words.jobs import status_of
+from services.words.refusals import counted
+from touchstone.v1 import decision_pb2, job_pb2
+
+
+def headline(found: decision_pb2.Decision) -> str:
+    """qwen2.5:7b is better than llama3.2:3b."""
+    baseline, candidate = decisions.names(found)
+    margin = found.baseline.spec.deciding.margin
+    if found.verdict == job_pb2.DECISION_VERDICT_EQUIVALENT:
+        return f"{candidate} and {baseline} differ by less than {points(margin)}."
+    return f"{said(found.verdict, candidate, baseline, margin)}."
+
+
+def explained(found: decision_pb2.Decision) -> str:
+    """How that was found, and how sure it is."""
+    return " ".join(_explained(found))
+
+
+def _explained(found: decision_pb2.Decision) -> Iterator[str]:
+    stopped = decisions.ended(found)
+    if found.note:
+        yield found.note
+    elif not decisions.asked_pairs(found):
+        yield "Both models have yet to answer the same items." if decisions.is_live(found) else "No item was answered."
+    else:
+        yield f"{_on(found)} {_scored(found)}{_by_chance(found)}."
+        yield from _follows(found)
+    if stopped is not None:
+        kind = "baseline" if stopped.job_id == found.baseline.job_id else "candidate"
+        yield f"It ended without a verdict, as the {kind}'s job {_state(stopped)}."
+    if found.failed:
+        left_out = "is" if found.failed == 1 else "are"
+        yield f"{counted(found.failed, 'item')} without an answer of both {left_out} left out."
+
+
+def _on(found: decision_pb2.Decision) -> str:
+    count, total = decisions.asked_pairs(found), found.items_total
+    if count + found.failed >= total:
+        return f"On all {counted(total, 'item')},"
+    so_far = "So far, on" if not found.verdict and decisions.is_live(found) else "On"
+    return f"{so_far} {count:,} of {counted(total, 'item')},"
+
+
+def _scored(found: decision_pb2.Decision) -> str:
+    _, candidate = decisions.names(found)
+    size = formatting.hundredths(abs(found.difference))
+    if size == "0.0":
+        return "both scored the same"
+    unit = "point" if size == "1.0" else "points"
+    return f"{candidate} scored {size} {unit} {'higher' if found.difference > 0 else 'lower'}"
+
+
+def _by_chance(found: decision_pb2.Decision) -> str:
+    equal = formatting.hundredths(abs(found.difference)) == "0.0"
+    if found.verdict == job_pb2.DECISION_VERDICT_NO_DIFFERENCE and not equal:
+        return ", which may be chance"
+    return ", which may still be chance" if not found.verdict and not equal else ""
+
+
+def _follows(found: decision_pb2.Decision) -> Iterator[str]:
+    margin = found.baseline.spec.deciding.margin
+    if found.verdict == job_pb2.DECISION_VERDICT_NO_DIFFERENCE:
+        if decisions.asked_pairs(found) + found.failed < found.items_total:
+            chance = f"{100 * found.unlikely:g} %"
+            yield f"The chance that the rest would show a difference was below {chance}, so it was not asked."
+        yield (
+            "This is no proof that they are equally good."
+            if margin
+            else ("This is no proof that they are equally good: that needs a margin.")
+        )
+    if found.verdict and found.HasField("low"):
+        yield f"The true difference is between {_between(found)} points."
+
+
+def _between(found: decision_pb2.Decision) -> str:
+    return f"{formatting.change(found.low)} and {formatting.change(found.high)}"
+
+
+def sureness(found: decision_pb2.Decision) -> str:
+    """What the error of the decision means."""
+    share = f"{100 * found.baseline.spec.deciding.error:.4g} %"
+    return f"At most {share} of such verdicts are wrong, however often one looks while answers come in."
+
+
+def points(share: float) -> str:
+    """A difference of scores in points: 2 points."""
+    value = 100 * share
+    return f"{value:.4g} {'point' if value == 1 else 'points'}"
+
+
+def _state(job: job_pb2.Job) -> str:
+    reason = job.reason.rstrip(".")
+    word = {"failed": "failed", "cancelled": "was cancelled"}.get(status_of(job.state), "ended")
+    return f"{word}: {reason}" if reason and word == "failed" else word

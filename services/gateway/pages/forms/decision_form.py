@@ -1,0 +1,133 @@
+"""The form that starts a decision: what was sent, what is wrong with it, and the request that it comes to."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from starlette.datastructures import FormData, QueryParams
+
+from services.gateway.fields import checks
+from services.gateway.fields.job import sampling
+from services.gateway.reads import jobs
+from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MARGIN
+from services.words.enums import MODES, PRIORITIES
+from services.words.fields import Number
+from services.words.job_options import NUMBERS, fill
+from services.words.sampling import PARAMETERS
+from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
+
+SIDES = ("baseline", "candidate")
+MARGIN = Number(
+    "Differences of the score below this do not matter.",
+    "Difference that does not matter",
+    0,
+    100 * MOST_MARGIN,
+    rest="margin",
+    unit="points",
+)
+ERROR = Number(
+    "The most probability of a wrong verdict.",
+    "Chance of a wrong verdict",
+    100 * LEAST_ERROR,
+    100 * MOST_ERROR,
+    rest="error",
+    unit=f"%, {100 * DEFAULT_ERROR:g} if empty",
+)
+_BOTH = (
+    MARGIN,
+    ERROR,
+    NUMBERS["limit"],
+    NUMBERS["shots"],
+    NUMBERS["budget_usd"],
+    replace(NUMBERS["project_id"], rest="project"),
+)
+
+
+def of_side(side: str) -> list[Number]:
+    """The parameters of one model, by their names in the form."""
+    return [replace(one, rest=f"{side}-{one.rest}") for one in PARAMETERS.values()]
+
+
+_FIELDS = (*_BOTH, *(one for side in SIDES for one in of_side(side)))
+
+
+@dataclass(slots=True)
+class DecisionForm:
+    """As sent, with a sentence for each field that is wrong. `models` has, by side, endpoint and model with a bar
+    between them; `work` is a suite's name or a dataset's id."""
+
+    models: dict[str, str] = field(default_factory=lambda: dict.fromkeys(SIDES, ""))
+    work: str = ""
+    mode: str = "generate"
+    priority: str = ""
+    any_job: bool = False
+    texts: dict[str, str] = field(default_factory=lambda: {one.rest: "" for one in _FIELDS})
+    request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    errors: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+
+    @classmethod
+    def read(cls, sent: QueryParams | FormData) -> DecisionForm:
+        """Fields that were not sent are as in an empty form."""
+
+        def one(name: str) -> str:
+            return str(sent.get(name, "")).strip()[:400]
+
+        return cls(
+            models={side: one(side) for side in SIDES},
+            work=one("work"),
+            mode=one("mode") if one("mode") in MODES else "generate",
+            priority=one("priority") if one("priority") in PRIORITIES else "",
+            any_job=bool(one("any_job")),
+            texts={field.rest: one(field.rest) for field in _FIELDS},
+            request_id=one("request_id") or uuid.uuid4().hex,
+        )
+
+    @property
+    def limit(self) -> int:
+        """0 for none, and while the field is wrong."""
+        values, _ = checks.read(self.texts, _FIELDS)
+        return int(values.get("limit") or 0)
+
+    def has_parameters(self, side: str) -> bool:
+        return any(self.texts[one.rest] for one in of_side(side))
+
+    def request(self) -> scheduler_service_pb2.StartDecisionRequest:
+        """Sent again without a change, it is the same request. It is of no use if something is wrong: see `errors`."""
+        values, problems = checks.read(self.texts, _FIELDS)
+        self.errors |= problems
+        for side in SIDES:
+            # An endpoint's name has no bar; a model's may have one.
+            if not self.models[side].partition("|")[2]:
+                self.errors[side] = "Choose a model."
+        if not self.work:
+            self.errors["work"] = "Choose a suite or a dataset."
+        one, other = (self._spec(side, values) for side in SIDES)
+        request = scheduler_service_pb2.StartDecisionRequest(
+            baseline=one, candidate=other, margin=values.get("margin", 0) / 100, error=values.get("error", 0) / 100
+        )
+        made_of = self.request_id.encode() + request.SerializeToString(deterministic=True)
+        request.request_id = hashlib.sha256(made_of).hexdigest()[:40]
+        return request
+
+    def _spec(self, side: str, values: Mapping[str, Any]) -> job_pb2.JobSpec:
+        endpoint, _, model = self.models[side].partition("|")
+        given = {name: f"{side}-{name}" for name in (one.rest for one in PARAMETERS.values())}
+        spec = job_pb2.JobSpec(
+            endpoint=endpoint,
+            model=model,
+            sampling=sampling({name: values[own] for name, own in given.items() if own in values}),
+            mode=suite_pb2.MODE_GENERATE,
+        )
+        if jobs.is_dataset(self.work):
+            spec.dataset.dataset_id = self.work
+        else:
+            spec.suite.suite = self.work
+        options = {name: values.get(name) for name in ("limit", "shots", "budget_usd")}
+        options |= {"project_id": values.get("project"), "mode": self.mode, "priority": self.priority}
+        fill(spec, options | {"any_job": self.any_job})
+        return spec

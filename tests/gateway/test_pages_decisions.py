@@ -1,0 +1,198 @@
+"""Pages of decisions: the list, one with its evidence while it runs and after, and the form that starts one."""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from urllib.parse import urlencode
+
+import pytest
+
+from services.gateway.pages.forms.decision_form import DecisionForm
+from tests.gateway import fake_decisions
+from tests.gateway.fake_data import HOSTILE
+from tests.gateway.fake_world import spec
+from tests.gateway.gateway_server import Running
+from tests.gateway.test_page_weight import MOST_OF_A_PAGE, transferred
+from tests.gateway.test_pages import page
+from tests.gateway.test_pages_experiments import words
+from touchstone.v1 import job_pb2
+
+FORM = "/decisions/new"
+FIELDS = {"request_id": "one", "baseline": "ollama|llama3.2:3b", "candidate": "ollama|phi4-mini", "work": "demo"}
+
+
+async def test_decisions_are_listed_with_what_was_found(gateway: Running) -> None:
+    assert "No decisions yet" in await page(gateway, "/decisions")
+    found = fake_decisions.add(gateway.world)
+    begun = fake_decisions.begun(gateway.world, ("phi4-mini", "gemma3:4b"))
+    said = await page(gateway, "/decisions")
+    told = words(said)
+    assert "qwen2.5:7b is better than llama3.2:3b." in told
+    assert f"{found.decided_at} of 600 {100 * found.saved.items / 1200:.1f} %" in told
+    assert "It is not decided whether gemma3:4b is better than phi4-mini. running" in told
+    assert 'data-watch="jobs"' in said
+    for job_id in (begun.decision_id, gateway.world.jobs[begun.decision_id].spec.deciding.against_job_id):
+        fake_decisions.stop(gateway.world, job_id, "Stopped.")
+    assert 'data-watch="jobs"' not in await page(gateway, "/decisions"), "nothing changes any more"
+
+
+async def test_the_list_has_pages(gateway: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.gateway.pages.decisions.listing.PAGE_SIZE", 2)
+    for _ in range(3):
+        fake_decisions.add(gateway.world)
+    first = await page(gateway, "/decisions")
+    (more,) = re.findall(r'href="(/decisions\?after=[^"]+)"', first)
+    second = await page(gateway, more)
+    assert first.count('<th scope="row"') == 2
+    assert second.count('<th scope="row"') == 1
+
+
+async def test_a_decision_reads_without_statistics_and_draws_its_evidence(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world, margin=0.05)
+    said = await page(gateway, f"/decisions/{found.decision_id}")
+    told = words(said)
+    assert f"qwen2.5:7b is better than llama3.2:3b. On {found.decided_at} of 600 items, qwen2.5:7b scored" in told
+    assert "At most 5 % of such verdicts are wrong" in told
+    assert f"Calls saved {found.saved.items:,}" in told
+    assert f"Tokens saved {found.saved.tokens:,}" in told
+    assert "Money saved $" in told
+    assert "Time saved" in told
+    assert said.count('<svg class="course evidence') == 2, "a wide one and one for phones"
+    chart = said[said.index('<svg class="course evidence wide') :]
+    chart = chart[: chart.index("</svg>")]
+    assert chart.count('class="way ') == 3, "better, worse, and equivalent"
+    assert 'class="limit"' in chart
+    ids = f"{gateway.world.jobs[found.decision_id].spec.deciding.against_job_id},{found.decision_id}"
+    assert f'href="/side-by-side?jobs={ids}"' in said
+    assert all(f'href="/jobs/{job_id}"' in said for job_id in ids.split(","))
+    assert "data-watch" not in said
+
+
+async def test_without_a_margin_no_evidence_of_equivalence_is_drawn(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world, (0.7, 0.71))
+    said = await page(gateway, f"/decisions/{found.decision_id}")
+    chart = said[said.index('<svg class="course evidence wide') :]
+    assert chart[: chart.index("</svg>")].count('class="way ') == 2
+    assert "they differ by less" not in said
+    assert '<svg class="course chance' in said
+    assert "which may be chance" in said
+
+
+async def test_a_running_decision_is_followed_and_stopped(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world, (0.6, 0.64), upto=150)
+    address = f"/decisions/{found.decision_id}"
+    said = await page(gateway, address)
+    assert f'data-watch="jobs" data-every="2" hx-get="{address}"' in said
+    assert "150 of 600 items answered by both" in words(said)
+    assert '<meta http-equiv="refresh" content="5">' in said, "also without scripts"
+    part = (await gateway.client.get(address, headers={"HX-Request": "true"})).text
+    assert part.lstrip().startswith('<div id="decision"')
+    answer = await gateway.client.post(f"{address}/stop")
+    assert (answer.status_code, answer.headers["location"]) == (303, address)
+    assert job_pb2.Job.STATE_CANCELLED in {job.state for job in gateway.world.jobs.values()}
+
+
+async def test_a_decision_that_has_just_begun_is_shown(gateway: Running) -> None:
+    found = fake_decisions.begun(gateway.world)
+    gateway.world.unstored.add(found.decision_id)
+    said = await page(gateway, f"/decisions/{found.decision_id}")
+    assert "Both models have yet to answer the same items." in said
+    assert '<svg class="course' not in said
+
+
+async def test_others_jobs_are_no_decision(gateway: Running) -> None:
+    job = gateway.world.add(spec(), "local")
+    for name in (job.job_id, "nothing", "%00"):
+        answer = await gateway.client.get(f"/decisions/{name}", headers={"Accept": "text/html"})
+        assert answer.status_code == 404
+
+
+async def test_a_job_leads_to_its_decision(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world)
+    said = await page(gateway, f"/jobs/{found.decision_id}")
+    assert f'The baseline of a <a href="/decisions/{found.decision_id}">decision</a>' in said
+
+
+async def test_a_path_of_14_000_items_is_a_small_page_in_no_time(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world, (0.7, 0.7), items=600, margin=0.02)
+    points = list(found.path)
+    while len(found.path) < 14_000:
+        found.path.extend(points)
+    for at, point in enumerate(found.path, 1):
+        point.pairs = at
+    found.pairs = found.items_total = len(found.path)
+    address = f"/decisions/{found.decision_id}"
+    await page(gateway, address)
+    began = time.perf_counter()
+    text = await page(gateway, address)
+    assert time.perf_counter() - began < 1, "most of it is the message of that many points"
+    assert len(text) < 120_000
+    assert (await transferred(gateway, address))[0] < MOST_OF_A_PAGE
+
+
+async def test_hostile_names_stay_text(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world, models=(HOSTILE, f"{HOSTILE} 2"))
+    for address in ("/decisions", f"/decisions/{found.decision_id}", f"{FORM}?{urlencode({'candidate': HOSTILE})}"):
+        answer = await gateway.client.get(address, headers={"Accept": "text/html"})
+        assert answer.status_code == 200
+        assert HOSTILE not in answer.text
+        assert HOSTILE in html.unescape(answer.text)
+
+
+async def test_a_decision_is_started_from_the_form(gateway: Running) -> None:
+    said = await page(gateway, f"{FORM}?candidate=ollama%7Cphi4-mini&work=demo")
+    assert '<option value="ollama|phi4-mini" selected>' in said
+    fields = FIELDS | {"margin": "2", "error": "10", "limit": "50", "candidate-temperature": "0.5", "any_job": "1"}
+    answer = await gateway.client.post(FORM, data=fields)
+    assert answer.status_code == 303
+    baseline, candidate = gateway.world.jobs.values()
+    assert answer.headers["location"] == f"/decisions/{baseline.job_id}"
+    assert (baseline.spec.model, candidate.spec.model) == ("llama3.2:3b", "phi4-mini")
+    assert (baseline.spec.suite.suite, candidate.spec.suite.limit) == ("demo", 50)
+    deciding = candidate.spec.deciding
+    assert (deciding.margin, deciding.error, deciding.candidate) == (0.02, 0.1, True)
+    assert (baseline.spec.sampling.HasField("temperature"), candidate.spec.sampling.temperature) == (False, 0.5)
+    assert baseline.spec.reuse.any_job
+    await gateway.client.post(FORM, data=fields)
+    assert len(gateway.world.jobs) == 2, "a second click starts nothing"
+    assert "Both models have yet" in await page(gateway, answer.headers["location"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"candidate": ""}, "Choose a model."),
+        ({"baseline": "ollama|"}, "Choose a model."),
+        ({"work": ""}, "Choose a suite or a dataset."),
+        ({"margin": "100"}, "Difference that does not matter must be between 0 and 99.9."),
+        ({"error": "0"}, "Chance of a wrong verdict must be between 0.01 and 50."),
+        ({"limit": "0"}, "Items per task must be"),
+        ({"baseline-temperature": "9"}, "Temperature must be between 0 and 2."),
+        ({"candidate": "nowhere|m"}, "Nothing was started."),
+        ({"work": "ds_" + "0" * 32}, "Nothing was started."),
+    ],
+)
+async def test_a_wrong_form_says_what_is_wrong_and_keeps_the_rest(
+    gateway: Running, changes: dict[str, str], said: str
+) -> None:
+    answer = await gateway.client.post(FORM, data=FIELDS | {"limit": "7"} | changes)
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert 'value="one"' in answer.text
+    assert not gateway.world.jobs
+    part = await gateway.client.post(FORM, data=FIELDS | changes, headers={"HX-Request": "true"})
+    assert part.text.lstrip().startswith('<form id="decide"')
+
+
+async def test_the_form_tells_the_most_calls(gateway: Running) -> None:
+    asked = await gateway.client.get(FORM, params={"work": "demo", "limit": "50"}, headers={"HX-Request": "true"})
+    assert asked.text.lstrip().startswith('<p id="decision-estimate"')
+    assert "At most 400 calls: 200 items" in asked.text, "demo has four tasks"
+
+
+def test_a_changed_form_is_another_request() -> None:
+    same = [DecisionForm(work="demo", request_id="r").request() for _ in range(2)]
+    assert same[0].request_id == same[1].request_id
+    assert DecisionForm(work="glue", request_id="r").request().request_id != same[0].request_id
