@@ -21,7 +21,7 @@ from touchstone_client.command.arguments.flags import refusal
 from touchstone_client.command.arguments.job_ids import job_of, run_of
 from touchstone_client.command.arguments.sampling import add_how, add_what, spec_of
 from touchstone_client.command.exits import INTERRUPTED
-from touchstone_client.command.gate import baseline, exits, junit, margin
+from touchstone_client.command.gate import baseline, deciding, exits, junit, margin
 from touchstone_client.command.gate.agreement import require_same
 from touchstone_client.command.gate.sides import candidate_first
 from touchstone_client.command.gate.verdict import ALPHA, Outcome, judge
@@ -66,6 +66,8 @@ def add(commands: Any) -> None:
     words = "what has equal weight in the score (default: as in the suite's own rule)"
     parser.add_argument("--weighting", choices=[*WEIGHTINGS], default="", help=words)
     parser.add_argument("--job", default="", help="judge this job instead of running the candidate")
+    words = "ask both models, and stop as soon as it is known whether the candidate passes"
+    parser.add_argument("--until-decided", action="store_true", help=words)
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit XML")
     parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="most time to wait for the job")
     add_what(parser, required=False)
@@ -78,6 +80,8 @@ def _gate(options: argparse.Namespace) -> int:
     """Every failure has its own code: a pipeline must not mistake it for a verdict."""
     if not options.job and not (options.suite and options.endpoint and options.model):
         options.parser.error("name --suite, --endpoint and --model, or a --job")
+    if options.until_decided:
+        deciding.require_fitting(options)
     if options.junit and not options.junit.absolute().parent.is_dir():
         options.parser.error(f"--junit: folder {options.junit.parent} not found")
     began = time.monotonic()
@@ -100,7 +104,7 @@ def _gate(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("\ntouchstone: interrupted; a job that was started continues.", file=sys.stderr)
         return INTERRUPTED
-    _print(options.format, outcome, whole)
+    _print(options.format, outcome, whole, "decision" if options.until_decided else "comparison")
     if options.junit:
         junit.write(options.junit, outcome, options.suite or "job", time.monotonic() - began)
     return outcome.code
@@ -115,6 +119,9 @@ def _judged(client: Client, options: argparse.Namespace) -> tuple[Report, Outcom
     )
     reference = baseline.find(client, run_of(client, options.baseline), suite, mode, options.project_id)
     _require_complete(reference, "baseline's")
+    if options.until_decided:
+        _tell_baseline(reference)
+        return deciding.decided(client, options, reference)
     if source is None:
         source = client.run(_spec(client, options, reference))
         print(f"candidate: job {source.job_id}", file=sys.stderr)
@@ -143,9 +150,13 @@ def _judged(client: Client, options: argparse.Namespace) -> tuple[Report, Outcom
 def _spec(client: Client, options: argparse.Namespace, reference: job_pb2.Job) -> job_pb2.JobSpec:
     """What the candidate runs, after reporting what that can prove."""
     spec = spec_of(client, options)
-    print(f"baseline: job {reference.job_id}, {reference.spec.model}@{reference.spec.endpoint}", file=sys.stderr)
+    _tell_baseline(reference)
     print(_margin(client, options, spec, reference).words(options.max_drop), file=sys.stderr)
     return spec
+
+
+def _tell_baseline(reference: job_pb2.Job) -> None:
+    print(f"baseline: job {reference.job_id}, {reference.spec.model}@{reference.spec.endpoint}", file=sys.stderr)
 
 
 def _margin(
@@ -186,12 +197,12 @@ def _require_complete(job: job_pb2.Job, whose: str) -> None:
         )
 
 
-def _print(format: str, outcome: Outcome, whole: Report | None) -> None:
-    """The comparison and the verdict. Without a comparison the sentence goes to stderr."""
+def _print(format: str, outcome: Outcome, whole: Report | None, kind: str) -> None:
+    """The comparison or decision and the verdict. Without one the sentence goes to stderr."""
     if whole is None:
         print(f"touchstone gate: {outcome.words}", file=sys.stderr)
         return
     answer = _ANSWERS[outcome.code]
     verdict = {"exit_code": outcome.code, "outcome": answer, "words": outcome.words}
     notes = [*whole.notes, f"Gate: {answer}. {outcome.words}"]
-    show(replace(whole, notes=notes, document={"gate": verdict, "comparison": whole.document}), format)
+    show(replace(whole, notes=notes, document={"gate": verdict, kind: whole.document}), format)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from touchstone.v1 import comparison_pb2
+from touchstone.v1 import comparison_pb2, decision_pb2, job_pb2
 from touchstone_client.command.gate.exits import PASSED, REGRESSION, UNDECIDED, UNUSABLE
 
 ALPHA = 0.05
 """The error rate of each of the gate's two one-sided tests. Compare is called with 2 · ALPHA: the ends of its two-sided
 interval at 90 % are the ends of the one-sided ones at 95 %, and a two-sided p of 0.10 is a one-sided one of 0.05."""
 
+_NOT_WORSE = (job_pb2.DECISION_VERDICT_BETTER, job_pb2.DECISION_VERDICT_EQUIVALENT)
 _LEAST = 0.0001
 """Smallest figure that four decimals show."""
 
@@ -76,6 +77,25 @@ def judge(
         f"{change}. At 95 % confidence a drop could be as large as {bound:.4f}, where {max_drop:g} was "
         "allowed, and no drop is shown either. Use more items or a larger --max-drop.",
         findings,
+    )
+
+
+def judge_decision(found: decision_pb2.Decision, max_drop: float, why: str) -> Outcome:
+    """The outcome of a decision with `max_drop` as its margin: it passes where the interval, which holds at all looks,
+    rules out a drop that large. `why` says why there is no verdict."""
+    if not found.verdict or not (found.HasField("difference") and found.HasField("low") and found.HasField("high")):
+        return Outcome(UNUSABLE, f"The decision ended without a verdict: {why.rstrip('.')}.")
+    change, bound = _change(found.difference), max(0.0, -found.low)
+    after = f"decided after {found.decided_at:,} of {found.items_total:,} items"
+    if found.verdict in _NOT_WORSE or found.low > -max_drop:
+        shown = f"the drop is less than {max(bound, _LEAST):.4f}" if bound else "there is no drop"
+        return Outcome(PASSED, f"{change}, {after}: {shown}; {max_drop:g} was allowed.")
+    if found.verdict == job_pb2.DECISION_VERDICT_WORSE:
+        return Outcome(REGRESSION, f"{change}, {after}. It is not shown to be less than {max_drop:g}.")
+    return Outcome(
+        UNDECIDED,
+        f"{change}, {after}. A drop could be as large as {bound:.4f}, where {max_drop:g} was allowed, and the "
+        "rest would hardly show one. Use a larger suite or --max-drop.",
     )
 
 
