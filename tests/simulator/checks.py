@@ -89,11 +89,15 @@ def _created(world: World) -> Iterator[str]:
             if job_id not in world.history.records:
                 yield f"job {job_id} was acknowledged for {request} and is not there"
     of_request: Counter[str] = Counter()
+    of_decisions: set[str] = set()
     for record in world.history.records.values():
-        of_request[job_record_pb2.JobRecord.FromString(record).request_id] += 1
+        known = job_record_pb2.JobRecord.FromString(record)
+        of_request[known.request_id] += 1
+        if known.job.spec.HasField("deciding"):
+            of_decisions.add(known.request_id)
     for request, jobs_of_it in of_request.items():
         # Those of experiments have none.
-        if request and jobs_of_it > 1:
+        if request and jobs_of_it > (2 if request in of_decisions else 1):
             yield f"{request} made {jobs_of_it} jobs"
 
 
@@ -220,7 +224,8 @@ def _failed(world: World) -> Iterator[str]:
         if job_id == world.history.last_job and job.state != COMPLETED:
             yield f"the job after all faults is {name(job.state)}: {job.reason}"
         replaced = bool(job.spec.judging.job_id) and " runs again. " in job.reason
-        if job.state == CANCELLED and not (replaced or job.reason.startswith("Cancelled by")):
+        stopped = job.spec.HasField("deciding") and job.reason.startswith("Stopped: ")
+        if job.state == CANCELLED and not (replaced or stopped or job.reason.startswith("Cancelled by")):
             yield f"job {job_id} is cancelled for: {job.reason}"
 
 

@@ -64,6 +64,8 @@ class Faults:
         self._loop, self._chance, self._nats = loop, chance, nats
         self._installation, self._weather, self._names = installation, weather, names
         self.kills: dict[str, int] = {}
+        self.made = weather.breaks + weather.fails + weather.loses + weather.refuses > 0
+        """Whether anything has gone wrong, or may have."""
         self._set_clock = set_clock
         nats.lose = lambda subject: weather.loses > 0 and chance.random() < weather.loses
         nats.refuse = self._refuse
@@ -74,6 +76,7 @@ class Faults:
 
     async def one(self) -> None:
         """A fault of some kind, now or in a few steps."""
+        self.made = True
         kinds: list[tuple[int, Callable[[], Any]]] = [
             (10, self._crash_soon),
             (3, self._kill_now),

@@ -117,9 +117,16 @@ class History:
         if not known and place != (PENDING, 1):
             self.broken.append(f"job {job_id} began as {_words(place)}")
         known.append(place)
-        holding = [job for job, places in self.places.items() if places[-1][0] in _HOLDS_SLOT]
+        # Both jobs of a decision share one.
+        holding = {self._sharing(job) for job, places in self.places.items() if places[-1][0] in _HOLDS_SLOT}
         if len(holding) > SLOTS:
             self.broken.append(f"{len(holding)} jobs hold {SLOTS} slots")
+
+    def _sharing(self, job_id: str) -> str:
+        job = self.job(job_id)
+        other = job.spec.deciding.against_job_id
+        both = job.attempt == 1 and other in self.records and self.job(other).attempt == 1
+        return min(job_id, other) if both else job_id
 
     def _answered(self, message: Stored) -> None:
         batch = item_result_pb2.ItemResultBatch()
@@ -141,13 +148,13 @@ class History:
                 f"job {job_id}, {name(state)}, tells {done} items; {len(self.answered[job_id])} were answered"
             )
 
-    def delivered(self, subject: str, reply: str, data: bytes) -> None:
-        """Called for every delivery of a consumer."""
+    def delivered(self, subject: str, reply: str, data: bytes) -> unit_pb2.Unit | None:
+        """Called for every delivery of a consumer; the unit, if it has items."""
         if not reply.startswith("$JS.ACK.WORK."):
-            return
+            return None
         unit = unit_pb2.Unit.FromString(data)
         if not unit.task or not unit.spec.WhichOneof("work"):
-            return
+            return None
         indexes = self._rows(unit) if unit.spec.HasField("dataset") else _indexes(unit)
         repeats = max(1, unit.spec.suite.repeats)
         for position in list(unit.positions) or range(unit.start, unit.stop):
@@ -155,6 +162,7 @@ class History:
             index, repeat = indexes[position // repeats], position % repeats
             is_paid = (unit.task, index, repeat) in self.final[unit.job_id]
             self.allowed[unit.spec.sampling.seed, task, index, repeat] += not is_paid
+        return unit
 
     def _rows(self, unit: unit_pb2.Unit) -> Sequence[int]:
         """Of a job over a dataset, the numbers of the rows that it asks."""

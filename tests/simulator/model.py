@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -14,6 +15,9 @@ from touchstone.v1 import endpoint_pb2
 MODEL = "simulated"
 MODELS, JUDGE = ("simulated-1", "simulated-2", "simulated-3"), "simulated-judge"
 """Those of experiments."""
+SKILLS = {"simulated-fair": 0.55, "simulated-equal": 0.55, "simulated-good": 0.95, "simulated-slow": 0.55}
+"""Those of decisions, with the share of items that each has right."""
+_SLOW = 8.0
 PRICE = 1e-4
 """US dollars of each call."""
 TOKENS = 10
@@ -22,11 +26,17 @@ CallKey = tuple[int, str, int, int]
 """The job's sampling seed, task with the model, item and repeat."""
 
 
+def knows(model: str, task: str, index: int) -> bool:
+    """Whether the model has an item right: always the same."""
+    drawn = zlib.crc32(f"{model}/{task}/{index}".encode()) / 2**32
+    return drawn < SKILLS.get(model, 1.0)
+
+
 class Models:
     """Outside of all processes. `calls` and `failures` count by call."""
 
     def __init__(self, chance: Random, failing: float, slow: float) -> None:
-        self._chance, self._failing, self._slow = chance, failing, slow
+        self._chance, self._failing, self.slow = chance, failing, slow
         self.refusing = 0.0
         """The share of calls that are refused for good: such items stay without an answer until the job runs again."""
         self.calls: Counter[CallKey] = Counter()
@@ -40,8 +50,9 @@ class Models:
         task = f"{request.task.info.task} of {request.model}"
         key = (request.sampling.seed, task, request.item.index, request.repeat)
         self.calls[key] += 1
-        slow = self._chance.random() < self._slow
-        await asyncio.sleep(self._chance.uniform(1.0, 6.0) if slow else self._chance.uniform(0.01, 0.3))
+        slow = self._chance.random() < self.slow
+        takes = self._chance.uniform(1.0, 6.0) if slow else self._chance.uniform(0.01, 0.3)
+        await asyncio.sleep(takes * _SLOW if request.model == "simulated-slow" and not slow else takes)
         if self._chance.random() < self._failing:
             self.failures[key] += 1
             raise ProviderError("The simulated model failed.", retryable=True)
@@ -49,8 +60,14 @@ class Models:
             self.failures[key] += 1
             raise ProviderError("The simulated model refuses this item.", retryable=False)
         told = getattr(request.task, "answer", None)
+        if not knows(request.model, request.task.info.task, request.item.index):
+            told = _wrong
         text = told(request.item.reference) if told is not None else request.item.reference or "An answer."
         return Response(text, input_tokens=TOKENS, output_tokens=TOKENS, latency_ms=10.0, cost_usd=PRICE)
+
+
+def _wrong(reference: str) -> str:
+    return "No idea."
 
 
 class SimulatedProvider:
@@ -64,7 +81,7 @@ class SimulatedProvider:
         prices = PRICE / TOKENS / 2 * 1e6
         models = (
             endpoint_pb2.Model(model=name, digest="sha256:1", input_price=prices, output_price=prices)
-            for name in (MODEL, *MODELS, JUDGE)
+            for name in (MODEL, *MODELS, JUDGE, *SKILLS)
         )
         return Listing(tuple(models), "simulated 1")
 

@@ -31,6 +31,7 @@ from services.scheduler.webhooks import deliveries
 from services.scheduler.webhooks.courier import Courier
 from tests.simulator.history import FINALIZING, PENDING
 from tests.simulator.planted_datasets import DATASET_BUGS
+from tests.simulator.planted_decisions import DECISION_BUGS
 from touchstone.v1 import results_service_pb2
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -305,6 +306,7 @@ BUGS: dict[str, Plant] = {
     **DATASET_BUGS,
     **EXPERIMENT_BUGS,
     **JUDGE_BUGS,
+    **DECISION_BUGS,
 }
 
 

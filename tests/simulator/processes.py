@@ -50,6 +50,8 @@ SCHEDULER, STANDBY, RESULTS = "127.0.0.1:1001", "127.0.0.1:1003", "127.0.0.1:100
 ENDPOINT = "simulated"
 SCHEDULERS = {"scheduler": "s1", "standby": "s2"}
 """By process, the name under which it leads."""
+CALLS = 3
+"""At once, of each evaluator."""
 SLOTS = 2
 """Jobs that may run at once."""
 TRIES = 4
@@ -237,7 +239,7 @@ def evaluator(name: str, models: Models) -> Callable[[asyncio.Event], Coroutine[
     settings = EvaluatorSettings(
         name, "127.0.0.1:0", ack_wait_s=3.0, grace_s=2.0, unit_size=2, first_outage_s=20.0, outage_s=60.0
     )
-    endpoint = Endpoint(ENDPOINT, "openai", "http://127.0.0.1:2", concurrency=3)
+    endpoint = Endpoint(ENDPOINT, "openai", "http://127.0.0.1:2", concurrency=CALLS)
 
     async def main(stop: asyncio.Event) -> None:
         """As `services.evaluator.server`, which reads its settings from the environment."""

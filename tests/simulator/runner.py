@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from tests.simulator.planted import EXPERIMENT_BUGS, JUDGE_BUGS, planted
 from tests.simulator.planted_datasets import DATASET_BUGS
-from tests.simulator.simulation import has_datasets, has_experiments, has_judges, report, simulate
+from tests.simulator.planted_decisions import DECISION_BUGS
+from tests.simulator.simulation import has_datasets, has_decisions, has_experiments, has_judges, report, simulate
 
 HASH_SEED = "0"
 
@@ -40,6 +41,8 @@ def main() -> int:
         return _many([seed for seed in seeds if has_experiments(seed)], options.processes, options.bug)
     if options.bug in JUDGE_BUGS:
         return _many([seed for seed in seeds if has_judges(seed)], options.processes, options.bug)
+    if options.bug in DECISION_BUGS:
+        return _many([seed for seed in seeds if has_decisions(seed)], options.processes, options.bug)
     return _many(seeds, options.processes, options.bug)
 
 

@@ -14,12 +14,13 @@ from typing import Any
 
 from grpc import StatusCode
 
-from tests.simulator import dataset_checks, experiments, memory_store, worlds
+from tests.simulator import dataset_checks, decisions, experiments, memory_store, worlds
 from tests.simulator.calls import Wires
 from tests.simulator.checks import Database, World, violations
 from tests.simulator.dataset_checks import Store, untidy
 from tests.simulator.dataset_history import Datasets
 from tests.simulator.dataset_users import DatasetUsers
+from tests.simulator.decisions import Decisions, DecisionUsers
 from tests.simulator.experiments import Experiments, ExperimentUsers
 from tests.simulator.faults import Faults, Weather
 from tests.simulator.history import ENDED, History, name
@@ -27,7 +28,7 @@ from tests.simulator.jetstream import FakeServer
 from tests.simulator.judges import Judges, JudgeUsers
 from tests.simulator.loop import SimLoop, SimulationError
 from tests.simulator.model import Models
-from tests.simulator.processes import STANDBY, Installation, evaluator, replaced, results, scheduler
+from tests.simulator.processes import CALLS, STANDBY, Installation, evaluator, replaced, results, scheduler
 from tests.simulator.promises import Promises
 from tests.simulator.receivers import Receivers
 from tests.simulator.users import Users
@@ -43,6 +44,8 @@ _WITH_EXPERIMENTS = 0.05
 """The share of worlds with experiments; these have datasets, too."""
 _WITH_JUDGES = 0.05
 """The same of worlds with judges of single jobs."""
+_WITH_DECISIONS, _REFUSED, _FEW_SLOW = 0.03, 0.03, 0.05
+"""The share of worlds with decisions, of calls that some of these refuse for good, and of calls that are slow."""
 _WITH_GAPS, _GAPS = 0.7, 0.04
 """The share of these in which items stay without an answer at first, and of such calls: their jobs run again after they
 were judged."""
@@ -77,7 +80,7 @@ class Simulation:
         self.history = History()
         self.weather = Weather.draw(chance)
         self.nats = FakeServer(loop, self._delay, chance.randrange)
-        self.nats.on_stored, self.nats.on_delivered = self._stored, self.history.delivered
+        self.nats.on_stored, self.nats.on_delivered = self._stored, self._delivered
         self.wires = Wires(loop, self._delay, self._breaks)
         self.wires.fails = self._fails
         self.models = Models(chance, chance.choice([0.0, 0.0, 0.05]), chance.choice([0.0, 0.0, 0.1, 0.6]))
@@ -92,6 +95,7 @@ class Simulation:
         self.experimenters: ExperimentUsers | None = None
         self.experiments = Experiments(self.history) if has_experiments(seed) else None
         self.judges = Judges(self.history) if has_judges(seed) else None
+        self.decisions = Decisions(self.history) if has_decisions(seed) else None
         self.history.made_rows = lambda dataset_id: self.on_disk.tables.datasets[dataset_id][0].rows
         self._set_clock()
 
@@ -123,6 +127,8 @@ class Simulation:
     def _stored(self, stream: Any, message: Any) -> None:
         before = len(self.history.places)
         self.history.stored(stream, message)
+        if self.decisions is not None:
+            self.decisions.stored(stream, message)
         if stream.name == "KV_JOBS" and message.subject.startswith("$KV.JOBS.job."):
             job_id = message.subject.removeprefix("$KV.JOBS.job.")
             state, attempt = self.history.places[job_id][-1]
@@ -133,6 +139,11 @@ class Simulation:
             if self.judges is not None:
                 self.judges.moved(job_id)
             self.note(f"stored: job {job_id[-4:]} is {name(state)} ({attempt}.){' new' if before == 0 else ''}")
+
+    def _delivered(self, subject: str, reply: str, data: bytes) -> None:
+        unit = self.history.delivered(subject, reply, data)
+        if unit is not None and self.decisions is not None:
+            self.decisions.delivered(unit)
 
     async def run(self) -> Outcome:
         names = self._start()
@@ -160,6 +171,12 @@ class Simulation:
             users.more, users.begin = lambda: others() + judging.operations(), judging.begin
         if self.judges is not None and Random(self.seed + 4 * _APART).random() < _WITH_GAPS:
             self.models.refusing = _GAPS
+        if self.decisions is not None:
+            self.models.slow = min(self.models.slow, _FEW_SLOW)
+            self.decisions.calls = CALLS * sum(each.startswith("e") for each in names)
+            deciding, more = DecisionUsers(self.chance, users, self.decisions), users.more
+            users.more, users.begin = lambda: more() + deciding.operations(), deciding.begin
+            self.models.refusing = _REFUSED if Random(self.seed + 6 * _APART).random() < 0.3 else 0.0
         await self._busy(faults, users)
         faults.calm()
         self.models.refusing = 0.0
@@ -168,6 +185,8 @@ class Simulation:
         broken += violations(self._world(faults))
         if self.datasets is not None and not broken:
             broken += dataset_checks.violations(self.datasets, self._store())
+        if self.decisions is not None and not broken:
+            broken += self.decisions.violations(self.on_disk, undisturbed=not faults.made)
         return self.outcome(broken)
 
     def outcome(self, broken: list[str]) -> Outcome:
@@ -344,6 +363,11 @@ def has_judges(seed: int) -> bool:
     return Random(seed + 3 * _APART).random() < _WITH_JUDGES
 
 
+def has_decisions(seed: int) -> bool:
+    """As `has_datasets`."""
+    return Random(seed + 5 * _APART).random() < _WITH_DECISIONS
+
+
 def simulate(seed: int, *, verbose: bool = False) -> Outcome:
     """Runs the simulation of a seed. The same seed gives the same run, under one PYTHONHASHSEED."""
 
@@ -353,6 +377,7 @@ def simulate(seed: int, *, verbose: bool = False) -> Outcome:
         with (
             memory_store.installed(simulation.on_disk, with_datasets=simulation.datasets is not None),
             experiments.installed() if simulation.experiments or simulation.judges else nullcontext(),
+            decisions.installed() if simulation.decisions else nullcontext(),
             replaced(
                 simulation.nats, simulation.wires, with_logs=with_logs, brief=brief, caller=simulation.receivers.caller
             ),

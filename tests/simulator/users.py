@@ -143,6 +143,13 @@ class Users:
                     return
             await asyncio.sleep(self._chance.uniform(0.05, 1.0))
 
+    async def start_decision(self, request: pb.StartDecisionRequest) -> pb.StartDecisionResponse | None:
+        """As `ask`."""
+        answer: pb.StartDecisionResponse | None = await self.ask(
+            f"decide {request.request_id}", self._scheduler.StartDecision, request
+        )
+        return answer
+
     def _some_job(self) -> str:
         return self._chance.choice(self.jobs)
 
@@ -262,6 +269,7 @@ class Users:
         spec.ClearField("reuse")
         spec.ClearField("schedule_id")
         spec.ClearField("priority")
+        spec.ClearField("deciding")
         spec.reuse.job_id = source
         if self._chance.random() < 0.5:
             spec.reuse.rerun.append(6)  # type: ignore[arg-type]  # Of items whose calls failed.

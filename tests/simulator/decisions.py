@@ -1,0 +1,314 @@
+"""Decisions in some of the simulated worlds: what users do with them, and what must hold.
+
+Their answers are read by a stand-in here: the right one reads DuckDB. What follows from the answers is computed by the
+services.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from services import decision_order
+from services.bus import KIND_ITEMS, ResultHeaders, parse_results_subject
+from services.results.decisions import answers, reads
+from services.results.sequential.draws import Pair
+from services.results.sequential.evidence import Evidence, evidence
+from services.words.enums import DECISION_VERDICTS
+from tests.simulator.history import CANCELLED, COMPLETED, ENDED, FAILED, History
+from tests.simulator.memory_store import MemoryConnection, Stored
+from tests.simulator.model import SKILLS, knows
+from tests.simulator.processes import catalogue
+from tests.simulator.streams import Stored as Message
+from tests.simulator.streams import Stream
+from tests.simulator.users import Users
+from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2, unit_pb2
+from touchstone.v1 import scheduler_service_pb2 as pb
+
+_ITEMS = 45
+"""Of each task."""
+_ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
+_AHEAD = 3
+"""How many times as many items as calls at once are sent ahead at most, at the pace of the simulated models."""
+
+_Sizes = tuple[tuple[str, int], ...]
+
+
+@dataclass
+class Decisions:
+    """Grows while the simulation runs; notes in `history.broken` what a moment tells."""
+
+    history: History
+    calls: int = 0
+    """How many the endpoint takes at once."""
+    asked: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By request id, the decisions that answers named."""
+    _done: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """By job, the units of its first attempt that RESULTS has whole."""
+    _failed: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
+    """By job, items without an answer in its first attempt."""
+    _answered: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
+    _due: list[tuple[str, str, str]] = field(default_factory=list)
+    """Batch, job that a verdict stopped in it, and the job that must be stopped in it, too."""
+    _alone: dict[str, str] = field(default_factory=dict)
+    """By job that had much to ask when its other side failed or was cancelled, that other side."""
+
+    @property
+    def most_apart(self) -> int:
+        """Items that a job may be ahead of the other side's first open unit."""
+        return 2 * (2 * self.calls + _AHEAD * self.calls) + decision_order.UNIT
+
+    def stored(self, stream: Stream, message: Message) -> None:
+        """Called for every message that the server stores, after the history."""
+        if stream.name == "RESULTS":
+            self._results(message)
+        if stream.name != "KV_JOBS":
+            return
+        batch = message.headers.get("Nats-Batch-Id", "")
+        for begun, ended, other in [each for each in self._due if each[0] != batch]:
+            self._due.remove((begun, ended, other))
+            if not self.history.has_ended(other):
+                self.history.broken.append(f"job {ended} ended and the other side of its decision, {other}, did not")
+        job_id = message.subject.removeprefix("$KV.JOBS.job.")
+        if job_id in self.history.records and job_id != message.subject and message.data:
+            self._moved(self.history.job(job_id), batch)
+
+    def _results(self, message: Message) -> None:
+        headers = ResultHeaders.decode(message.headers)
+        if headers.kind != KIND_ITEMS or headers.attempt != 1:
+            return
+        batch = item_result_pb2.ItemResultBatch.FromString(message.data)
+        for item in batch.items:
+            into = self._failed if item.outcome == _ERROR else self._answered
+            into[batch.job_id].add((batch.task, item.position))
+        if headers.done:
+            job_id, unit = parse_results_subject(message.subject)
+            self._done[job_id].add(unit)
+
+    def _moved(self, job: job_pb2.Job, batch: str) -> None:
+        other = self._other(job)
+        if other is None:
+            return
+        if job.attempt == 1 and job.state in (FAILED, CANCELLED) and other.attempt == 1 and other.state not in ENDED:
+            planned = sum(items for _, items in _sizes(other)) or 2 * _ITEMS
+            there = len(self._answered[other.job_id] | self._failed[other.job_id])
+            if job.HasField("decided") and there < planned:
+                self._due.append((batch, job.job_id, other.job_id))
+            if there + self.most_apart < planned:
+                self._alone[other.job_id] = job.job_id
+        if job.attempt == 1 and job.state == COMPLETED and job.job_id in self._alone:
+            self.history.broken.append(f"job {job.job_id} ran on when {other.job_id}, its other side, had ended")
+        if job.attempt == 1 and job.HasField("decided"):
+            self._check(job, job.decided.verdict, job.decided.pairs)
+
+    def _other(self, job: job_pb2.Job) -> job_pb2.Job | None:
+        other = job.spec.deciding.against_job_id
+        return self.history.job(other) if other in self.history.records else None
+
+    def _check(self, job: job_pb2.Job, verdict: int, pairs: int) -> None:
+        other = self._other(job)
+        found = self.expected(job, other) if other is not None else None
+        if found is None:
+            return
+        expected = DECISION_VERDICTS.get(found.verdict, 0), found.decided_at
+        if (verdict, pairs) != expected:
+            self.history.broken.append(
+                f"job {job.job_id} was decided as {verdict} after {pairs} pairs; its order and answers say "
+                f"{expected[0]} after {expected[1]}"
+            )
+
+    def expected(self, job: job_pb2.Job, other: job_pb2.Job) -> Evidence | None:
+        """What the order and the models say, whoever answers when; None where an item failed and was answered later."""
+        if any(self._failed[one.job_id] & self._answered[one.job_id] for one in (job, other)):
+            return None
+        failed = self._failed[job.job_id] | self._failed[other.job_id]
+        baseline, candidate = (other, job) if job.spec.deciding.candidate else (job, other)
+        sizes = _sizes(job)
+        pairs = []
+        for task, position in decision_order.order(job.plan, job.spec.deciding.seed):
+            named = sizes[task][0]
+            if (named, position) in failed:
+                continue
+            index = _indexes(job.spec.suite.suite, named, job.spec.suite.limit)[position]
+            a, b = (float(knows(one.spec.model, named, index)) for one in (baseline, candidate))
+            pairs.append(Pair(a, b, named if len(sizes) > 1 else ""))
+        side = job.spec.deciding
+        strata = dict(sizes) if len(sizes) > 1 else {}
+        total = sum(items for _, items in sizes)
+        return evidence(pairs, error=side.error, margin=side.margin, total=total, strata=strata, ended=True)
+
+    def delivered(self, unit: unit_pb2.Unit) -> None:
+        """Called for every delivery of a unit of some job."""
+        job_id = unit.job_id
+        if not unit.spec.HasField("deciding") or not unit.task or unit.attempt != 1:
+            return
+        job = self.history.job(job_id)
+        other = self._other(job)
+        if other is None or (job.attempt, other.attempt) != (1, 1):
+            return
+        ends = _ends(_sizes(job), job.spec.deciding.seed)
+        first = min(self._first(job_id), self._first(other.job_id))
+        if first < len(ends) and ends[unit.unit] - ends[first] > self.most_apart:
+            self.history.broken.append(
+                f"unit {unit.unit} of job {job_id} is out while unit {first} of its decision is open"
+            )
+
+    def _first(self, job_id: str) -> int:
+        done, first = self._done[job_id], 0
+        while first in done:
+            first += 1
+        return first
+
+    def violations(self, stored: Stored, *, undisturbed: bool) -> Iterator[str]:
+        """What is wrong in the end, of a world without faults if `undisturbed`."""
+        for request, made in self.asked.items():
+            if len(made) > 1:
+                yield f"{request} made {len(made)} decisions"
+        for job_id in self.history.records.keys() - self.history.deleted:
+            job = self.history.job(job_id)
+            other = self._other(job)
+            if other is None:
+                if job.spec.HasField("deciding"):
+                    yield f"job {job_id} has no other side"
+                continue
+            if other.job_id in self.history.deleted or job.spec.deciding.candidate:
+                continue
+            yield from self._of_pair(job, other, stored)
+            for one in (job, other):
+                if (
+                    undisturbed
+                    and one.attempt == 1
+                    and one.HasField("decided")
+                    and self._in_vain(one) > self.most_apart
+                ):
+                    yield f"job {one.job_id} was asked {self._in_vain(one)} items after its verdict"
+
+    def _of_pair(self, baseline: job_pb2.Job, candidate: job_pb2.Job, stored: Stored) -> Iterator[str]:
+        verdicts = [
+            (one.decided.verdict, one.decided.pairs) for one in (baseline, candidate) if one.HasField("decided")
+        ]
+        if len(set(verdicts)) > 1:
+            yield f"decision {baseline.job_id} has the verdicts {verdicts}"
+        found = self.expected(baseline, candidate) if baseline.plan and candidate.plan else None
+        if found is None:
+            return
+        read = reads.read_evidence(MemoryConnection(stored), baseline, candidate)  # type: ignore[arg-type]
+        if verdicts and (read.verdict, read.decided_at) != verdicts[0]:
+            yield f"decision {baseline.job_id} was {verdicts[0]}, and reads as {(read.verdict, read.decided_at)}"
+        both = {baseline.state, candidate.state}
+        if (baseline.attempt, candidate.attempt) == (1, 1) and both == {COMPLETED}:
+            expected = DECISION_VERDICTS.get(found.verdict, 0), found.decided_at or 0
+            if (read.verdict, read.decided_at) != expected:
+                yield f"decision {baseline.job_id} reads as {(read.verdict, read.decided_at)} and should be {expected}"
+
+    def _in_vain(self, job: job_pb2.Job) -> int:
+        """Items that a decided job was asked beyond the units of the pairs that decided it."""
+        ends = _ends(_sizes(job), job.spec.deciding.seed)
+        order = decision_order.order(job.plan, job.spec.deciding.seed)
+        needed = {(task, position) for task, position in order[: job.decided.pairs]}
+        units = decision_order.units(job.plan, job.spec.deciding.seed)
+        last = max(
+            number
+            for number, unit in enumerate(units)
+            if any((unit.task, position) in needed for position in unit.positions)
+        )
+        return len(self._answered[job.job_id] | self._failed[job.job_id]) - ends[last]
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Inside, answers of decisions are read from the store in memory."""
+    with patch.object(answers, "_stored", stored_answers):
+        yield
+
+
+def stored_answers(
+    connection: MemoryConnection, job: job_pb2.Job, statistics: Sequence[str | None]
+) -> Mapping[str, Any]:
+    """As `answers._stored`, for tasks where right answers count."""
+    places = {task.task: number for number, task in enumerate(job.plan)}
+    rows = [
+        (places[task], item.position, attempt == 1 and item.outcome != _ERROR, _score(item))
+        for (job_id, task, _, _), (attempt, item) in connection.stored.items.items()
+        if job_id == job.job_id and task in places
+    ]
+    columns = zip(*rows, strict=True) if rows else ((), (), (), ())
+    kinds = (("place", int), ("position", int), ("answered", bool), ("score", float))
+    return {name: np.array(column, dtype=kind) for (name, kind), column in zip(kinds, columns, strict=True)}
+
+
+def _score(item: item_result_pb2.ItemResult) -> float:
+    if not item.statistics:
+        return np.nan
+    return float(item.outcome == item_result_pb2.OUTCOME_ANSWERED and item.statistics.get("correct", 0.0) >= 0.5)
+
+
+def _sizes(job: job_pb2.Job) -> _Sizes:
+    return tuple((task.task, task.items) for task in job.plan)
+
+
+@lru_cache(maxsize=64)
+def _ends(sizes: _Sizes, seed: int) -> Sequence[int]:
+    """Of each unit, the items up to its end."""
+    plan = [job_pb2.TaskPlan(task=task, items=items) for task, items in sizes]
+    return list(accumulate(len(unit.positions) for unit in decision_order.units(plan, seed)))
+
+
+@lru_cache(maxsize=16)
+def _indexes(suite: str, task: str, limit: int) -> Sequence[int]:
+    found = catalogue().task(suite, task, suite_pb2.MODE_GENERATE, 0)
+    return catalogue().selection(found, limit, 0).indexes
+
+
+class DecisionUsers:
+    """Operations drawn by `chance`; jobs are those of `users`."""
+
+    def __init__(self, chance: Random, users: Users, decisions: Decisions) -> None:
+        self._chance, self._users, self._decisions = chance, users, decisions
+
+    def operations(self) -> list[tuple[int, Callable[[], Awaitable[None]]]]:
+        """What may be done now, each with its weight."""
+        return [(4, self.start)]
+
+    async def begin(self) -> None:
+        """What the first of the users does: up to three decisions at once, for two slots."""
+        await asyncio.gather(*(self.start() for _ in range(self._chance.choice([1, 1, 3]))))
+
+    async def start(self) -> None:
+        """A decision between two models, which may be equal or one."""
+        baseline = self._users.bare_spec()
+        baseline.suite.suite = "demo"
+        baseline.suite.tasks.extend(["sentiment", "entailment"][: self._chance.randint(1, 2)])
+        baseline.suite.limit = _ITEMS
+        candidate = job_pb2.JobSpec()
+        candidate.CopyFrom(baseline)
+        candidate.sampling.seed = self._users.unknown()
+        for spec in (baseline, candidate):
+            spec.model = self._chance.choice(list(SKILLS))
+        request = pb.StartDecisionRequest(
+            request_id=f"request-{self._users.unknown()}",
+            baseline=baseline,
+            candidate=candidate,
+            error=self._chance.choice([0.05, 0.5]),
+            margin=self._chance.choice([0.0, 0.0, 0.4]),
+            seed=self._chance.randrange(1 << 31),
+        )
+        for _ in range(self._chance.randint(1, 4)):
+            answer = await self._users.start_decision(request)
+            if answer is not None:
+                self._decisions.asked[request.request_id].add(answer.decision_id)
+                made = [answer.baseline.job_id, answer.candidate.job_id]
+                self._users.jobs.extend(job_id for job_id in made if job_id not in self._users.jobs)
+                if self._chance.random() < 0.8:
+                    return
+            await asyncio.sleep(self._chance.uniform(0.05, 1.0))

@@ -1,0 +1,69 @@
+"""Bugs of decisions that the simulator must find, as those in `planted`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from services import decision_order
+from services.results.decisions import answers
+from services.scheduler.jobs.job import Job
+from services.scheduler.lifecycle import deciding
+from services.scheduler.lifecycle.deciding import Deciding
+from services.scheduler.lifecycle.job_registry import JobRegistry
+from tests.simulator import decisions
+
+Plant = Callable[[], AbstractContextManager[Any]]
+
+
+def _count_as_they_come() -> AbstractContextManager[Any]:
+    """Pairs count in the order in which they were stored, not in that of the items."""
+    arrived: list[tuple[int, int]] = []
+
+    right = decisions.stored_answers
+
+    def stored(connection: Any, job: Any, statistics: Any) -> Any:
+        found = right(connection, job, statistics)
+        arrived[:] = zip(found["place"].tolist(), found["position"].tolist(), strict=True)
+        return found
+
+    def order(plan: Any, seed: int) -> Sequence[tuple[int, int]]:
+        known = dict.fromkeys(arrived)
+        return [*known, *(each for each in decision_order.order(plan, seed) if each not in known)]
+
+    stack = ExitStack()
+    stack.enter_context(patch.object(decisions, "stored_answers", stored))
+    stack.enter_context(patch.object(answers, "decision_order", _Orders(order)))
+    return stack
+
+
+class _Orders:
+    def __init__(self, order: Any) -> None:
+        self.order = order
+
+
+def _stop_one_by_one() -> AbstractContextManager[Any]:
+    """A verdict stops one job in a write, and the other in the next."""
+
+    async def finish_all(self: JobRegistry, jobs: Sequence[Job], actor: str, action: str) -> None:
+        for job in jobs:
+            await right(self, [job], actor, action)
+
+    right = JobRegistry.finish_all
+    return patch.object(JobRegistry, "finish_all", finish_all)
+
+
+def _hold_nothing_back() -> AbstractContextManager[Any]:
+    """The faster job asks all it can."""
+    return patch.object(Deciding, "last_unit", lambda self, job, capacity, ahead: None)
+
+
+DECISION_BUGS: dict[str, Plant] = {
+    "count-as-they-come": _count_as_they_come,
+    "stop-one-by-one": _stop_one_by_one,
+    "hold-nothing-back": _hold_nothing_back,
+    "run-on-alone": partial(patch.object, deciding, "CANCELLED", None),
+}
