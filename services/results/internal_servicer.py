@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from services import rpc
-from services.errors import InvalidRequestError
+from services.errors import ConflictError, InvalidRequestError
 from services.results.calls import recorded
 from services.results.decisions.reads import read_evidence
 from services.results.experiments.preparing import Experiments
@@ -87,7 +88,14 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
         await self._reached(request.results_sequence, context)
         # The caller is an evaluator, which sees all; its job's owner may not.
         visible = Visibility(request.owner) if self._reads == OWN else EVERYTHING
-        return await self._database.read(lambda c: stored_responses.find_responses(c, request, visible))
+        find = partial(stored_responses.find_responses, request=request, visible=visible)
+        try:
+            return await self._database.read(find)
+        except ConflictError:
+            if request.job_id:
+                raise
+            # The archive's file of a job is damaged, so its answers are found no longer.
+            return await self._database.read(find)
 
     async def GetImport(self, request: pb.GetImportRequest, context: Any) -> pb.GetImportResponse:
         rpc.require_admin()

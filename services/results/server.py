@@ -14,6 +14,8 @@ from services.bus.measuring import measure_connection
 from services.errors import UnavailableError
 from services.results import visibility
 from services.results.archive.archiving import Archiving
+from services.results.archive.leaving import Leaving
+from services.results.archive.returning import Returning
 from services.results.backups.making import Backups
 from services.results.calls import store as call_store
 from services.results.calls.closing import RecordedRuns
@@ -35,7 +37,7 @@ from services.results.read_queue import Questions
 from services.results.replica.copying import Copying
 from services.results.servicer import ResultsServicer
 from services.results.settings import Settings
-from services.results.storage import text_retention
+from services.results.storage import archived_items, text_retention
 from services.results.storage.database import Database, damaged, first_row
 from services.results.storage.job_files import JobFiles
 from services.results.storage.migrations import open_file
@@ -97,15 +99,18 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     # Take the file's lock first: a second results service must not touch the consumers of the first.
     room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
     database = Database(await asyncio.to_thread(open_file, settings.database, *settings.written))
+    returning = Returning(database, settings.archive, settings.s3_url, settings.moving)
+    database.bring_back = returning.bring_back
     try:
         connection = await bus.open_bus(settings.bus, "results")
         try:
             await _require_answers(settings, database, connection)
             async with serving.serve(metrics.RESULTS, settings.metrics) as shown:
-                await _serve(settings, stop, database, connection, room, shown)
+                await _serve(settings, stop, database, returning, connection, room, shown)
         finally:
             await connection.close()
     finally:
+        await returning.close()
         await database.close()
 
 
@@ -122,7 +127,8 @@ async def _require_answers(settings: Settings, database: Database, connection: b
         return
     if await database.read(lambda c: first_row(c, "FROM items SELECT 1 LIMIT 1", {})):
         return
-    there = await asyncio.to_thread(lambda: any(settings.job_files.glob("*.parquet")))
+    marker = archived_items.marker_of(settings.database)
+    there = await asyncio.to_thread(lambda: marker.exists() or any(settings.job_files.glob("*.parquet")))
     if there and (await connection.js.stream_info(bus.RESULTS)).state.first_seq > 1:
         raise damaged(settings.database, "it was lost, and NATS no longer has all answers")
 
@@ -131,6 +137,7 @@ async def _serve(
     settings: Settings,
     stop: asyncio.Event,
     database: Database,
+    returning: Returning,
     connection: bus.Bus,
     room: bus.Room,
     shown: serving.Metrics,
@@ -183,6 +190,7 @@ async def _serve(
         await server.set_ready(True)
         try:
             purging = feeds.keep_room(connection, items, room, backups.holding)
+            leaving = Leaving(database, returning, settings.archive, settings.s3_url, settings.keep_items_days, room)
             bounding = text_retention.keep_bounded(database, settings.answers_max_bytes)
             tidying = imports_store.keep_tidy(database, settings.answers_max_bytes)
             await bus.until_first(
@@ -205,6 +213,7 @@ async def _serve(
                 backups.serve(),
                 JobFiles(database, settings.job_files, room).run(),
                 Archiving(database, settings.archive, settings.s3_url, settings.scratch, room).run(),
+                leaving.run(),
                 Copying(database, settings.replica, settings.replica_s, room).run(),
                 Publishing(database, settings.mlflow).run(),
             )

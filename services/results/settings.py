@@ -7,6 +7,7 @@ from pathlib import Path
 
 from services import bus, environment, rpc
 from services.bus.room import measure
+from services.errors import InvalidRequestError
 from services.results import visibility
 from services.results.datasets.frames import Limits
 from services.results.datasets.uploading import STORE_BYTES, UploadLimits
@@ -24,7 +25,8 @@ class Settings:
 
     `reads` is "open", or "own" if users may read only their own jobs. Texts of finished jobs' answers take at most
     `answers_max_bytes`, and datasets `datasets_max_bytes`; 0 means no limit. `archive` is the folder or bucket of
-    finished jobs, "" for none, and `s3_url` where buckets are, "" for Amazon's. At most every `replica_s` seconds, the
+    finished jobs, "" for none, and `s3_url` where buckets are, "" for Amazon's. Items of archived jobs leave the
+    database `keep_items_days` after the job's end; 0 for never. At most every `replica_s` seconds, the
     database is copied for reads, which a process at `replica_listen` answers; 0 for never.
     """
 
@@ -40,6 +42,7 @@ class Settings:
     mlflow: MlflowSettings = field(default_factory=MlflowSettings)
     metrics: serving.Settings = field(default_factory=serving.Settings)
     archive: str = ""
+    keep_items_days: float = 0
     s3_url: str = ""
     replica_s: float = 0
     replica_listen: str = ""
@@ -55,6 +58,11 @@ class Settings:
         return self.database.parent / "archiving"
 
     @property
+    def moving(self) -> Path:
+        """A folder for items that leave the database or come back."""
+        return self.database.parent / "moving"
+
+    @property
     def backup_scratch(self) -> Path:
         """A folder for a copy of the database on its way to a bucket."""
         return self.database.parent / "backing-up"
@@ -63,7 +71,7 @@ class Settings:
     def written(self) -> tuple[Path, ...]:
         """Folders into which DuckDB may write, apart from its own."""
         backups = self.backup_scratch if store.is_bucket(self.backups) else Path(self.backups)
-        return backups, self.job_files, self.scratch, self.replica
+        return backups, self.job_files, self.scratch, self.moving, self.replica
 
     @property
     def job_files(self) -> Path:
@@ -87,6 +95,7 @@ class Settings:
             mlflow=MlflowSettings.from_env(),
             metrics=serving.Settings.from_env(),
             archive=_place("TOUCHSTONE_ARCHIVE", ""),
+            keep_items_days=_keep_items_days(),
             s3_url=store.s3_url(),
             replica_s=environment.number("TOUCHSTONE_REPLICA_S", 0, 0, environment.LONG_S),
             replica_listen=environment.listen("TOUCHSTONE_REPLICA_LISTEN", "127.0.0.1:8054"),
@@ -106,6 +115,13 @@ def _place(name: str, default: str) -> str:
     if not given or store.is_bucket(given):
         return store.check_bucket(name, given) if given else ""
     return str(environment.writable(name, default))
+
+
+def _keep_items_days() -> float:
+    days = environment.number("TOUCHSTONE_KEEP_ITEMS_DAYS", 0, 0, 36_500)
+    if days and not environment.text("TOUCHSTONE_ARCHIVE"):
+        raise InvalidRequestError("TOUCHSTONE_KEEP_ITEMS_DAYS needs TOUCHSTONE_ARCHIVE: items leave for the archive.")
+    return days
 
 
 def _bytes(name: str, default: int) -> int:

@@ -118,6 +118,8 @@ TOKENS = Counter("touchstone_provider_tokens", "Tokens that providers counted", 
 
 # -- results service -------------------------------------------------------------------------------------------
 ITEMS_STORED = Counter("touchstone_items_stored", "Results of items that were stored", (RESULTS,), [RESULT])
+ITEMS_LEFT = Counter("touchstone_items_left", "Items that left the database: the archive alone has them", (RESULTS,))
+ITEMS_RETURNED = Counter("touchstone_items_returned", "Items that came back from the archive", (RESULTS,))
 OUTPUT_TOKENS_STORED = Counter("touchstone_output_tokens_stored", "Output tokens of stored answers", (RESULTS,))
 INGEST_PENDING = Gauge(
     "touchstone_ingest_pending_messages", "Messages of a stream that are not yet stored", (RESULTS,), [STREAM]

@@ -14,6 +14,7 @@ from deploy.local.recovery.unreadable_streams import mend_streams
 from deploy.local.settings import LaunchError
 from deploy.local.state import StateDir
 from services.results.backups.rebuilding import rebuild
+from services.results.storage import archived_items
 from services.results.stores.store import Store
 
 Say = Callable[[str], None]
@@ -21,13 +22,15 @@ Say = Callable[[str], None]
 
 def repair(state_dir: Path, say: Say, archive: Store | None = None) -> None:
     """Builds the database from its readable parts, the files of finished jobs, and an archive; the streams add the rest
-    at the next start. Raises LaunchError when Touchstone runs or there is nothing to repair; UnavailableError and
-    OSError when the disk refuses or the archive cannot be reached."""
+    at the next start. Raises LaunchError when Touchstone runs, there is nothing to repair, or an archive is needed;
+    UnavailableError and OSError when the disk refuses or the archive cannot be reached."""
     if not (state_dir / "results").is_dir() and not has_streams(state_dir / "nats"):
         raise LaunchError(f"There is nothing to repair in {state_dir}. Set --state-dir to the state directory.")
     state = StateDir(state_dir.absolute())
     try:
         state.reap()
+        if archive is None:
+            _require_no_archive(state.path)
         of_archive = f" --archive {archive.place}" if archive is not None else ""
         fresh = exchange.begin(state, f"touchstone repair{of_archive} --state-dir {state.path}")
         place = state.path / exchange.DATABASE
@@ -50,3 +53,14 @@ def repair(state_dir: Path, say: Say, archive: Store | None = None) -> None:
         say("Repaired. Start Touchstone: it reads the streams from the start and recomputes lost results.")
     finally:
         state.close()
+
+
+def _require_no_archive(state_dir: Path) -> None:
+    """Raises LaunchError if items of finished jobs are in an archive alone."""
+    marker = archived_items.marker_of(state_dir / exchange.DATABASE)
+    if marker.is_file():
+        place = marker.read_text()
+        raise LaunchError(
+            f"Items of finished jobs are in the archive {place}. Run `touchstone repair --archive {place} --state-dir "
+            f"{state_dir}`. If that archive is lost, and these items with it, delete {marker} first."
+        )

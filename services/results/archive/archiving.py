@@ -19,9 +19,11 @@ from pathlib import Path
 
 import services
 from services import bus
-from services.errors import TouchstoneError
+from services.errors import ConflictError, TouchstoneError
 from services.results.archive import rows, versions
 from services.results.archive.versions import DamagedError, File, Version
+from services.results.storage import archived_items
+from services.results.storage.archived_items import Away
 from services.results.storage.database import Connection, Database, query
 from services.results.stores.store import Store, open_store, put, write_bytes
 
@@ -59,6 +61,8 @@ class Archiving:
         self._database, self._place, self._url, self._room = database, place, s3_url, room
         self._scratch = scratch.absolute()
         self._seen, self._settles_at, self._looked_at = -1, 0.0, 0.0
+        self._refused: list[str] = []
+        """Jobs whose items are in an archive alone that does not give them back."""
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -96,15 +100,26 @@ class Archiving:
         for job_id, said in await self._database.read(partial(_deleted, place=self._place)):
             await asyncio.to_thread(remove, store, job_id, said)
             await self._note(job_id, _DELETED)
-        due = await self._database.read_long(partial(_due, place=self._place, before=before))
+        find = partial(_due, place=self._place, before=before, refused=self._refused)
+        due = await self._database.read_long(find)
         for job_id, signature in due:
-            await self._archive(store, job_id)
-            await self._note(job_id, signature)
+            try:
+                await self._archive(store, job_id)
+            except ConflictError as error:
+                log.error("job %s cannot be archived: %s", job_id, error)
+                self._refused.append(job_id)
+            else:
+                await self._note(job_id, signature)
         return len(due) == _JOBS_A_LOOK
 
     async def _archive(self, store: Store, job_id: str) -> None:
         names = await asyncio.to_thread(store.names, versions.folder_of(job_id))
         newest = await asyncio.to_thread(_newest, store, job_id, names)
+        if newest is not None and await self._database.read(partial(_lacks, version=newest)):
+            # The database was repaired without the archive.
+            log.warning("the items of job %s are in the archive alone", job_id)
+            find = partial(_note_away, version=newest, place=self._place, now=datetime.now(UTC).replace(tzinfo=None))
+            await self._database.write(find, of_jobs=False)
         await asyncio.to_thread(_empty, self._scratch)
         try:
             known = newest.answers if newest is not None else ""
@@ -141,8 +156,26 @@ def _newest(store: Store, job_id: str, names: Sequence[str]) -> Version | None:
     return None
 
 
+def _lacks(connection: Connection, version: Version) -> bool:
+    """Whether the database has fewer items of the same attempt than the archive, and does not know that."""
+    (attempt, here, _), (same, there, _) = (
+        answers.split(".") for answers in (rows.answers(connection, version.job_id), version.answers)
+    )
+    away = archived_items.find(connection, version.job_id)
+    return away is None and attempt == same and int(here) < int(there)
+
+
+def _note_away(connection: Connection, version: Version, place: str, now: datetime) -> None:
+    file = version.of(rows.ITEMS)
+    assert file is not None
+    away = Away(version.job_id, place, file.file, file.sha256, file.rows, version.answers)
+    archived_items.note_left(connection, away, now)
+
+
 def _copy(connection: Connection, job_id: str, folder: Path, known: str) -> Copied:
     answers = rows.answers(connection, job_id)
+    if answers != known:
+        archived_items.require(connection, job_id)
     wanted = [table for table in rows.TABLES if answers != known or table not in rows.ANSWERS]
     counts = {table: rows.copy(connection, job_id, table, folder / table) for table in wanted}
     ((schema,),) = connection.execute("SELECT max(number) FROM migrations").fetchall()
@@ -193,8 +226,10 @@ def _deleted(connection: Connection, place: str) -> list[tuple[str, dict[str, st
     ]
 
 
-def _due(connection: Connection, place: str, before: datetime) -> list[tuple[str, str]]:
-    return connection.execute(query("archive/due"), {"place": place, "before": before, "most": _JOBS_A_LOOK}).fetchall()
+def _due(connection: Connection, place: str, before: datetime, refused: Sequence[str]) -> list[tuple[str, str]]:
+    text = query("archive/due").format(finished=query("archive/finished"))
+    where = {"place": place, "before": before, "refused": refused, "most": _JOBS_A_LOOK}
+    return connection.execute(text, where).fetchall()
 
 
 def _note(connection: Connection, job_id: str, place: str, signature: str, now: datetime) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from services.results.archive import rows, versions
 from services.results.archive.versions import DamagedError, Version
 from services.results.intake import writes
 from services.results.runs import job_reads
-from services.results.storage import run_scores
+from services.results.storage import archived_items, run_scores
 from services.results.storage.database import Connection, deleted_among, first_row
 from services.results.stores.store import Store, fetch, read_bytes
 from services.words.refusals import counted
@@ -39,7 +39,7 @@ def restore_jobs(target: Connection, store: Store, scratch: Path, say: Say, only
                 continue
             names = store.names(versions.folder_of(job_id))
             if versions.manifests(names):
-                done = _restore(target, store, job_id, names, scratch, say)
+                done = _restore(target, store, job_id, names, scratch, say, with_items=job_id in only)
                 damaged += done is None
                 changed += [job_id] if done else []
     except OSError as error:
@@ -72,10 +72,10 @@ def faults(store: Store, scratch: Path) -> Iterator[str]:
 
 
 def _restore(
-    target: Connection, store: Store, job_id: str, names: Collection[str], scratch: Path, say: Say
+    target: Connection, store: Store, job_id: str, names: Collection[str], scratch: Path, say: Say, *, with_items: bool
 ) -> bool | None:
     """Whether the job has changed: it is as in the archive now, in its newest version that is not damaged. None where
-    there is none. A job that was deleted stays so."""
+    there is none. A job that was deleted stays so. `with_items`: items that left the database come back."""
     if deleted_among(target, [job_id]):
         return False
     for tried, manifest in enumerate(versions.manifests(sorted(names))):
@@ -83,7 +83,8 @@ def _restore(
             version = versions.read(store, job_id, manifest)
             _require_known(target, store, version, manifest)
             before = rows.answers(target, job_id)
-            there = before == version.answers
+            away = archived_items.find(target, job_id) is not None
+            there = before == version.answers and not (away and with_items)
             tables = [file.table for file in version.files if not there or file.table not in rows.ANSWERS]
             _fetch(store, version, tables, scratch)
         except DamagedError as error:
@@ -91,7 +92,9 @@ def _restore(
             continue
         if tried:
             say(f"Job {job_id} is restored as it was at {version.archived_at}, from {manifest}.")
-        return _put(target, version, tables, scratch) or rows.answers(target, job_id) != before
+        changed = _put(target, version, tables, scratch) or rows.answers(target, job_id) != before
+        archived_items.note_found(target, datetime.now(UTC).replace(tzinfo=None))
+        return changed
     say(f"Nothing of job {job_id} is restored.")
     return None
 
@@ -119,7 +122,7 @@ def _fetch(store: Store, version: Version, tables: Collection[str], scratch: Pat
 def _put(target: Connection, version: Version, tables: Collection[str], scratch: Path) -> bool:
     """In one transaction. Whether the database had the job in an older state, or not at all."""
     job = {"job_id": version.job_id}
-    files = {table: "read_parquet('{}')".format(str(scratch.absolute() / table).replace("'", "''")) for table in tables}
+    files = {table: rows.parquet(scratch / table) for table in tables}
     target.begin()
     try:
         newer = _is_newer(target, version.job_id, files)

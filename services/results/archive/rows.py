@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, first_row, with_numbers, writing_elsewhere
 
 ITEMS = "items"
@@ -37,7 +38,8 @@ _KEY = ("job_id", "task", "item", '"repeat"')
 
 def answers(connection: Connection, job_id: str) -> str:
     """Which answers of a job are stored, in short: attempt, number, and number of infrastructure errors. An answer is
-    replaced only where it is such an error."""
+    replaced only where it is such an error. While they are in the archive alone, they are those that it has, with the
+    number of those that came late."""
     found = first_row(
         connection,
         with_numbers(
@@ -47,7 +49,21 @@ def answers(connection: Connection, job_id: str) -> str:
         {"job_id": job_id},
     )
     assert found is not None
+    if (away := archived_items.find(connection, job_id)) is not None:
+        return f"{away.answers}+{found[1]}" if found[1] else away.answers
     return ".".join(map(str, found))
+
+
+def stored(connection: Connection, job_id: str) -> int:
+    """The number of a job's items in the database."""
+    ((count,),) = connection.execute("SELECT count(*) FROM items WHERE job_id = $id", {"id": job_id}).fetchall()
+    return int(count)
+
+
+def parquet(path: Path, *options: str) -> str:
+    """SQL of a Parquet file as a table."""
+    name = str(path.absolute()).replace("'", "''")
+    return f"read_parquet({', '.join((f'{chr(39)}{name}{chr(39)}', *options))})"
 
 
 def copy(connection: Connection, job_id: str, table: str, path: Path) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -16,6 +17,7 @@ from services.results.archive.restoring import restore_jobs
 from services.results.archive.rows import add_items
 from services.results.backups.checking import COMPUTED, database_faults
 from services.results.intake.writes import Mark
+from services.results.storage import archived_items
 from services.results.storage.database import Connection
 from services.results.storage.job_files import is_whole
 from services.results.storage.migrations import open_file
@@ -28,6 +30,7 @@ _WHOLE = (
     ("seals", "metrics", "run_scores", "current_scores", "item_sets"),
     # A dataset without its shards would lose them; the store of datasets adds the missing ones.
     ("datasets", "dataset_shards", "dataset_requests"),
+    ("archived_identities",),
     ("imports", "imported_answers"),
 )
 _IN_PART = (
@@ -42,6 +45,7 @@ _IN_PART = (
     "rubrics",
     "ratings",
     "configuration_names",
+    "archived_items",
     "items",
 )
 """Tables with a primary key, of which every row counts for itself."""
@@ -260,6 +264,7 @@ def _take_files(target: Connection, jobs: Path, say: Say) -> None:
                 say(f"{path} is damaged, so nothing is restored from it: its answers may be wrong.")
         except (duckdb.Error, OSError) as error:
             say(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
+    archived_items.note_found(target, datetime.now(UTC).replace(tzinfo=None))
     # Their files may have outlived them.
     target.execute("DELETE FROM items WHERE job_id IN (SELECT job_id FROM deleted_jobs)")
     if (more := _count(target) - before) > 0:

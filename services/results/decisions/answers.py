@@ -16,6 +16,7 @@ from services import decision_order
 from services.results.scores import metric_kinds
 from services.results.sequential.draws import Pair
 from services.results.statistics.metric_values import Floats, Ints
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from touchstone.v1 import job_pb2, suite_pb2
 
@@ -38,6 +39,7 @@ class Answers:
 
 def read(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) -> Answers:
     """Both jobs have a plan of the same tasks."""
+    archived_items.require(connection, baseline.job_id, candidate.job_id)
     plan = baseline.plan
     statistics = [statistic_of(task) for task in plan]
     sizes = [task.items for task in plan]

@@ -11,6 +11,7 @@ from services.results import paging
 from services.results.decisions import answers
 from services.results.runs import job_reads
 from services.results.sequential.evidence import evidence
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals
@@ -145,6 +146,7 @@ def _listed(
 def _saved(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) -> decision_pb2.DecisionSavings:
     saved = decision_pb2.DecisionSavings()
     tokens, costs = 0.0, 0.0
+    archived_items.require(connection, baseline.job_id, candidate.job_id)
     for job in (baseline, candidate):
         ((answered, counted, used, priced, cost),) = connection.execute(
             query("decisions/used"), {"job_id": job.job_id}

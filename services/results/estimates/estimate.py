@@ -25,6 +25,7 @@ from services.errors import ConflictError, InvalidRequestError
 from services.results.estimates.totals import Interval, looks_normal, total
 from services.results.runs import job_reads
 from services.results.statistics.metric_values import Floats
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals
@@ -56,6 +57,7 @@ def estimate_run(
     Raises NotFoundError for a job, ConflictError for one with too few answers, InvalidRequestError for the rest.
     """
     job = job_reads.get_job(connection, request.job_id, visible)
+    archived_items.require(connection, job.job_id)
     dataset = _dataset(connection, job)
     sizes = {plan.task: plan.published_items or plan.items for plan in job.plan}
     whole = dataset.rows if dataset is not None else job.published_items or sum(sizes.values())

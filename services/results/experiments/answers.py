@@ -13,6 +13,7 @@ import numpy.typing as npt
 from services.results.experiments.judge_names import JudgeNames
 from services.results.experiments.stored import Stored
 from services.results.statistics.metric_values import Floats, Ints
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.words import rubrics
 from services.words.jobs import is_finished
@@ -58,6 +59,7 @@ class Said:
 
 
 def asked(connection: Connection, experiment: Stored, span: Span = EVERY) -> Asked:
+    archived_items.require(connection, *(job.job_id for job in experiment.jobs))
     shape = len(experiment.jobs), experiment.rows
     found = connection.execute(
         query("experiments/asked"), {"jobs": [job.job_id for job in experiment.jobs]} | _items(span)
@@ -97,6 +99,7 @@ def judged(
     names = rubrics.names(experiment.rubric)
     if not jobs:
         return _outside(experiment, ratings)
+    archived_items.require(connection, *(one.job_id for one in jobs))
     found = connection.execute(
         query("experiments/judged").format(shares=", ".join(map(_share, names)), form=_form(names)),
         {"jobs": [one.job_id for one in jobs]} | _items(span),

@@ -10,7 +10,7 @@ from datetime import UTC
 from functools import partial
 
 from services import bus
-from services.errors import InvalidRequestError, NotFoundError
+from services.errors import ConflictError, InvalidRequestError, NotFoundError, UnavailableError
 from services.results.intake import writes
 from services.results.intake.feeds import Feed
 from services.results.intake.ordered_stream import NATS_TROUBLE
@@ -65,7 +65,8 @@ async def _sealed(database: Database, job_id: str) -> job_pb2.Job | None:
     try:
         job = await database.read(partial(job_reads.get_job, job_id=job_id))
         computed = await database.read_long(partial(compute, job=job, seal=True))
-    except InvalidRequestError as error:
+    except (InvalidRequestError, ConflictError, UnavailableError) as error:
+        # Its items may be in an archive that does not give them back now.
         log.error("the result of job %s cannot be computed: %s", job_id, error.message)
         return None
     except NotFoundError:

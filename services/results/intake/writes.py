@@ -12,7 +12,7 @@ from services.errors import NotFoundError
 from services.results.imports import store as imports
 from services.results.runs import job_reads
 from services.results.scores.job_result import RULES, Computed
-from services.results.storage import item_rows, run_scores, text_retention
+from services.results.storage import archived_items, item_rows, run_scores, text_retention
 from services.results.storage.database import Connection, deleted_among, first_row, query
 from services.words import refusals
 from services.words.jobs import ENDED_EARLY, mode_of, suite_of
@@ -128,6 +128,7 @@ def forget_job(connection: Connection, job_id: str, owner: str, deleted_by: str,
     run_scores.remove(connection, job_id)
     for table in ("jobs", "seals", "metrics", "answer_texts", "items"):
         connection.execute(f"DELETE FROM {table} WHERE job_id = $job_id", {"job_id": job_id})
+    archived_items.forget(connection, job_id)
     # Nothing will take its answers any more.
     connection.execute("UPDATE imports SET done = true WHERE job_id = $job_id", {"job_id": job_id})
 
@@ -207,6 +208,7 @@ def write_seal(
 
 
 def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
+    stored = counted(connection, job)
     connection.execute(query("intake/delete_older_job"), {"job_id": job.job_id, "event_id": event_id})
     connection.execute(
         query("intake/store_job"),
@@ -221,7 +223,7 @@ def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
             "state": int(job.state),
             "attempt": job.attempt,
             "created_at": job.created_at.ToDatetime(),
-            "job": counted(connection, job).SerializeToString(),
+            "job": stored.SerializeToString(),
             "baseline": job.baseline,
             "incomplete": job.incomplete,
             "finished_at": job.finished_at.ToDatetime() if job.HasField("finished_at") else None,
@@ -274,6 +276,9 @@ def counted(connection: Connection, job: job_pb2.Job) -> job_pb2.Job:
     """
     if job.state not in ENDED_EARLY or not job.plan:
         return job
+    if archived_items.find(connection, job.job_id) is not None:
+        # Counted when they left.
+        return _as_counted(connection, job)
     tasks = [plan.task for plan in job.plan]
     rows = connection.execute(_COUNTS, {"job_id": job.job_id, "tasks": tasks}).fetchall()
     stored = {task: (items, errors) for task, items, errors in rows}
@@ -284,6 +289,18 @@ def counted(connection: Connection, job: job_pb2.Job) -> job_pb2.Job:
     progress.items_failed = sum(errors for _, errors in stored.values())
     for task in progress.tasks:
         task.items_done, task.items_failed = stored.get(task.task, (0, 0))
+    return corrected
+
+
+def _as_counted(connection: Connection, job: job_pb2.Job) -> job_pb2.Job:
+    """The job with the counts that it has in the database."""
+    found = first_row(connection, "SELECT job FROM jobs WHERE job_id = $job_id", {"job_id": job.job_id})
+    known = job_pb2.Job.FromString(found[0]) if found is not None else job
+    if known.attempt != job.attempt:
+        return job
+    corrected = job_pb2.Job()
+    corrected.CopyFrom(job)
+    corrected.progress.CopyFrom(known.progress)
     return corrected
 
 

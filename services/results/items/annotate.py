@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from services.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDeniedError
 from services.results.items import reads
 from services.results.runs import job_reads
+from services.results.storage import archived_items
 from services.results.storage.database import Connection
 from services.results.storage.item_rows import ERROR
 from services.results.visibility import EVERYTHING, Visibility
@@ -109,6 +110,7 @@ def judge_row(
     _check_choice(request)
     for job_id in request.job_ids:
         job_reads.get_job(connection, job_id, visible)
+    archived_items.require(connection, *request.job_ids)
     task, item, repeat, custom_id = _row_of(connection, request)
     row = {"jobs": ",".join(sorted(request.job_ids)), "task": task, "item": item, "repeat": repeat}
     said = (request.choice, request.preferred_job_id, request.blind)

@@ -13,6 +13,7 @@ from typing import Any
 from services.errors import InvalidRequestError, NotFoundError
 from services.results.items.scores import Score, score_of
 from services.results.runs import job_reads
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import CALLS
 from services.results.visibility import Visibility
@@ -61,6 +62,7 @@ def choose(connection: Connection, request: ListItemsRequest, visible: Visibilit
         raise InvalidRequestError(
             f"The filter {choice} compares with another job. Set baseline_job_id.", "baseline_job_id"
         )
+    archived_items.require(connection, *filter(None, (request.job_id, request.baseline_job_id)))
     score = score_of(job.plan)
     asked = condition(request.query, request.conditions, score, uploaded=job.spec.HasField("dataset"))
     where = {"job_id": request.job_id, "task": request.task, "choice": choice, **asked.parameters}

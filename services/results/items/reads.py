@@ -15,6 +15,7 @@ from services.results import paging
 from services.results.items import filters
 from services.results.items.scores import Score, score_of
 from services.results.runs import job_reads
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, first_row, query
 from services.results.storage.item_rows import CALLS, COLUMNS, metadata_fields, stored_item
 from services.results.visibility import EVERYTHING, HiddenJobError, Visibility
@@ -160,6 +161,7 @@ def get_item(
         unknown = error
         # Items may arrive before the audit trail names their job.
         score = score_of(())
+    archived_items.require(connection, request.job_id)
     rows = connection.execute(
         f"SELECT {score.sql}, {COLUMNS} FROM items "
         "WHERE job_id = $job_id AND task = $task AND item = $item AND repeat = $repeat",
@@ -177,6 +179,7 @@ def get_item(
 
 
 def list_stored_items(connection: Connection, job_id: str) -> results_service_pb2.ListStoredItemsResponse:
+    archived_items.require(connection, job_id)
     rows = connection.execute(query("items/stored_positions"), {"job_id": job_id}).fetchall()
     return results_service_pb2.ListStoredItemsResponse(
         tasks=[results_service_pb2.StoredTaskItems(task=task, positions=positions) for task, positions in rows]

@@ -10,6 +10,7 @@ from services.results.judging.people import interval
 from services.results.scores import means
 from services.results.statistics import agreement
 from services.results.statistics.metric_values import Floats
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.words import rubrics
 from touchstone.v1 import job_pb2
@@ -22,6 +23,7 @@ _HALF = 0.5
 
 def judged_pairs(connection: Connection, judge: str, judging: job_pb2.Judging, rubric: Rubric) -> pb.JudgedPairs:
     """What the job `judge` found by a rubric of `rubrics.comparing`."""
+    archived_items.require(connection, judge)
     names = [criterion.name for criterion in rubric.criteria]
     columns = [
         f", {way}.preferred[{number}] AS {way}_{number}"
@@ -91,6 +93,7 @@ def _sides(shares: Floats) -> Floats:
 
 def _people(connection: Connection, judging: job_pb2.Judging, sides: dict[str, float]) -> pb.PreferenceAgreement | None:
     """Against people's preferences; `sides` are the judge's, by pair. None where no pair has both."""
+    archived_items.require(connection, judging.job_id)
     rows = connection.execute(
         query("judging/preferences"),
         {

@@ -11,6 +11,7 @@ import numpy as np
 from services.results.judging.ratings import Place, in_order
 from services.results.statistics import agreement, prediction_powered, scenario_means
 from services.results.statistics.metric_values import Floats
+from services.results.storage import archived_items
 from services.results.storage.database import Connection
 from services.words import rubrics
 from touchstone.v1 import results_service_pb2 as pb
@@ -218,6 +219,7 @@ def _ratings(
 
 
 def _judgements(connection: Connection, judge: str, rubric: Rubric) -> dict[Place, list[_Shares]]:
+    archived_items.require(connection, judge)
     rows = connection.execute(
         "SELECT custom_id, prediction FROM items WHERE job_id = $job_id AND outcome = $answered",
         {"job_id": judge, "answered": int(OUTCOME_ANSWERED)},

@@ -18,7 +18,7 @@ from services.results.items import filters
 from services.results.judging import request_rows
 from services.results.judging.request_rows import Answer
 from services.results.runs import job_reads
-from services.results.storage import text_retention
+from services.results.storage import archived_items, text_retention
 from services.results.storage.database import Connection, Database, query
 from services.results.visibility import EVERYTHING
 from services.words import chat, rubrics
@@ -104,6 +104,7 @@ def _judgeable(connection: Connection, job_id: str, attempt: int) -> job_pb2.Job
         raise ConflictError(f"Job {job_id} has not completed. Judge its answers once it has.")
     if job.spec.HasField("judging"):
         raise ConflictError(f"Job {job_id} judges answers itself. Name a job whose answers are to be judged.")
+    archived_items.require(connection, job_id)
     if text_retention.dropped_at(connection, job_id):
         raise ConflictError(f"The texts of job {job_id} are no longer stored. Run it again to judge its answers.")
     return job
@@ -123,6 +124,7 @@ def _write_pairs(connection: Connection, file: IO[bytes], rubric: Rubric, judgin
     """The same for pairs of answers, and counts the equal ones in `judging`. The rows of the two jobs are matched as in
     the side-by-side view. Raises ConflictError where there is nothing to compare."""
     jobs = [judging.job_id, judging.against_job_id]
+    archived_items.require(connection, *jobs)
     keys = connection.execute(query("side_by_side/keys"), {"jobs": jobs}).fetchall()
     by_custom_id = all(told for _, told, _ in keys)
     matched = equal = 0

@@ -19,7 +19,7 @@ from services.results.datasets import index
 from services.results.runs import job_reads
 from services.results.statistics.metric_values import Ints
 from services.results.statistics.prediction_powered import labelling_order
-from services.results.storage import text_retention
+from services.results.storage import archived_items, text_retention
 from services.results.storage.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import chat, refusals, rubrics
@@ -140,6 +140,7 @@ def list_unrated(
     judge = _judge(request.judge)
     job = _rated_job(connection, request.job_id, visible)
     rubric = _rubric(connection, job, request)
+    archived_items.require(connection, job.job_id)
     if text_retention.dropped_at(connection, job.job_id):
         raise ConflictError(f"The texts of job {job.job_id} are no longer stored. Run it again to rate its answers.")
     size = paging.page_size(request.page_size, 50, 500)
@@ -164,6 +165,7 @@ def list_unrated(
 
 def in_order(connection: Connection, job_id: str) -> list[Place]:
     """The places of a job's answers in the order in which people rate them: a random one, the same for everybody."""
+    archived_items.require(connection, job_id)
     places: list[Place] = connection.execute(
         "SELECT task, item, repeat FROM items WHERE job_id = $job_id AND outcome <> $error ORDER BY ALL",
         {"job_id": job_id, "error": int(OUTCOME_INFRASTRUCTURE_ERROR)},
@@ -196,6 +198,7 @@ def _answered(connection: Connection, job_id: str, places: Sequence[Place]) -> s
 
 
 def _read(connection: Connection, job_id: str, places: Sequence[Place], columns: str) -> list[Any]:
+    archived_items.require(connection, job_id)
     wanted = {name: [place[number] for place in places] for number, name in enumerate(("tasks", "items", "repeats"))}
     return connection.execute(query("judging/answers").format(columns=columns), {"job_id": job_id, **wanted}).fetchall()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from services.results.judging import pairs, people
 from services.results.runs import job_reads
+from services.results.storage import archived_items
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import rubrics
@@ -54,6 +55,7 @@ def _set_agreement(connection: Connection, judged: str, run: pb.JudgeRun) -> Non
 
 
 def _judgements(connection: Connection, judge: job_pb2.Job, request: pb.ListJudgesRequest) -> list[pb.Judgement]:
+    archived_items.require(connection, judge.job_id)
     place = f"{request.task}/{request.item}/{request.repeat}"
     where: dict[str, Any] = {"judge": judge.job_id, "place": place, "further": f"{place}#", "most": _MOST_RESPONSE}
     rows = connection.execute(

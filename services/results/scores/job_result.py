@@ -12,6 +12,7 @@ from services.results.scores.ranking import NO_REFERENCE, add_offer, caution, no
 from services.results.scores.suite_score import metric_message
 from services.results.scores.task_counts import Counts
 from services.results.statistics.metric_values import Estimate
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, first_row, query
 from services.words import suites
 from services.words.jobs import is_finished, is_recorded
@@ -45,6 +46,7 @@ def compute(connection: Connection, job: job_pb2.Job, *, seal: bool) -> Computed
 
     Raises InvalidRequestError when the plan asks for a metric that cannot be computed.
     """
+    archived_items.require(connection, job.job_id)
     job = suites.complete(job)
     for plan in job.plan:
         try:

@@ -10,6 +10,7 @@ from services.errors import InvalidRequestError, NotFoundError
 from services.results.runs import job_reads
 from services.results.side_by_side.matching import Matched, match
 from services.results.side_by_side.page import MovedError, Page
+from services.results.storage import archived_items
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from touchstone.v1 import job_pb2
@@ -61,6 +62,7 @@ def _jobs(connection: Connection, request: ListSideBySideRequest, visible: Visib
     if len(set(request.job_ids)) < len(request.job_ids):
         raise InvalidRequestError("A job is named twice. Name different ones.", "job_ids")
     jobs = [job_reads.get_job(connection, job_id, visible) for job_id in request.job_ids]
+    archived_items.require(connection, *request.job_ids)
     tasks = list(dict.fromkeys(plan.task for job in jobs for plan in job.plan))
     if request.task and tasks and request.task not in tasks:
         raise NotFoundError(f"None of the jobs has a task {request.task!r}. Their tasks: {', '.join(tasks)}.")

@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from importlib import resources
@@ -130,6 +130,17 @@ def damaged(path: Path, why: str) -> DamagedFilesError:
     )
 
 
+class ItemsAwayError(UnavailableError):
+    """The items of these jobs are in the archive alone. A database that has a way to bring them back does so, and then
+    reads again."""
+
+    def __init__(self, job_ids: Sequence[str]) -> None:
+        super().__init__(
+            f"The items of job {job_ids[0]} are in the archive. They can be read once the results service answers."
+        )
+        self.job_ids = tuple(job_ids)
+
+
 class Reads(Protocol):
     """What can be asked of a database, and of a copy of one: see `Database`."""
 
@@ -172,11 +183,13 @@ class Database:
         """Counts those of them that boards, trends and lists of configurations may show."""
         self.behind = False
         """Whether a checkpoint is still to be done."""
+        self.bring_back: Callable[[Sequence[str]], Awaitable[None]] | None = None
+        """Brings items of these jobs back, which a read or a change needs and which are in the archive alone."""
 
     async def write(self, change: Callable[[Connection], T], *, of_jobs: bool = True) -> T:
         """Runs `change` in a transaction and commits it to disk; not `of_jobs` are answers and calls alone, which no
         board shows before their job is sealed. Raises UnavailableError when the disk refuses."""
-        return await self._run(self._writer, partial(self._counted, change, of_jobs))
+        return await self._with_items(partial(self._run, self._writer, partial(self._counted, change, of_jobs)))
 
     async def checkpoint(self) -> None:
         """Moves what was committed so far from the log into the file: for data that exists nowhere else, which a lost
@@ -197,23 +210,36 @@ class Database:
 
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """Runs `ask` on its own cursor, on one snapshot of everything committed so far."""
-        return await self._run(self._readers, partial(self._snapshot, ask))
+        return await self._with_items(partial(self._run, self._readers, partial(self._snapshot, ask)))
 
     async def read_long(self, ask: Callable[[Connection], T]) -> T:
         """As `read`, for reads that may take seconds: quick reads wait only for each other, never for these."""
-        return await self._run(self._long_readers, partial(self._snapshot, ask))
+        return await self._with_items(partial(self._run, self._long_readers, partial(self._snapshot, ask)))
 
     async def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]:
         """What `make` yields, on one snapshot. Each step takes its own thread, so a slow reader holds none. The file is
         not tidied up meanwhile, so the reader must come to an end. Raises as `read`."""
+        snapshot, found = await self._with_items(partial(self._begun, make))
+        try:
+            while found is not None:
+                yield found[0]
+                found = await self._run(self._streamers, snapshot.step)
+        finally:
+            await self._end(snapshot)
+
+    async def _begun(self, make: Callable[[Connection], Iterator[T]]) -> tuple[_Snapshot[T], tuple[T] | None]:
+        """With the first value: what a read lacks shows there."""
         snapshot = _Snapshot(self._connection, make)
         try:
-            while (found := await self._run(self._streamers, snapshot.step)) is not None:
-                yield found[0]
-        finally:
-            # At shutdown there are no threads any more, and the file closes with its cursors.
-            with contextlib.suppress(RuntimeError):
-                await asyncio.get_running_loop().run_in_executor(self._streamers, snapshot.close)
+            return snapshot, await self._run(self._streamers, snapshot.step)
+        except BaseException:
+            await self._end(snapshot)
+            raise
+
+    async def _end(self, snapshot: _Snapshot[T]) -> None:
+        # At shutdown there are no threads any more, and the file closes with its cursors.
+        with contextlib.suppress(RuntimeError):
+            await asyncio.get_running_loop().run_in_executor(self._streamers, snapshot.close)
 
     async def copy(self, path: Path) -> None:
         """Writes everything committed so far to a new file, on one snapshot, while writes continue. Reads every block,
@@ -230,6 +256,18 @@ class Database:
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
         with contextlib.suppress(duckdb.Error):
             self._connection.close()
+
+    async def _with_items(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Does the work, and once more after items that it lacks are back."""
+        brought = set[str]()
+        while True:
+            try:
+                return await work()
+            except ItemsAwayError as away:
+                if self.bring_back is None or brought.issuperset(away.job_ids):
+                    raise
+                brought.update(away.job_ids)
+                await self.bring_back(away.job_ids)
 
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         began = time.monotonic()

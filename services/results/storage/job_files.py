@@ -71,9 +71,10 @@ class JobFiles:
 
     async def bring_up_to_date(self, ended_by: datetime) -> None:
         """Writes the files of jobs that had ended by then, UTC without a zone, and are not there as they are now.
-        Removes those of deleted jobs. Ends after _ROUND_S seconds, the newest jobs first."""
+        Removes those of jobs that were deleted or whose items are in the archive alone. Ends after _ROUND_S seconds,
+        the newest jobs first."""
         over_at = time.monotonic() + _ROUND_S
-        for job_id in await self._database.read(_deleted):
+        for job_id in await self._database.read(_gone):
             if job_id in self._files:
                 await asyncio.to_thread(self._forget, job_id)
         for day, jobs in (await self._database.read(partial(_days, ended_by=ended_by))).items():
@@ -140,8 +141,12 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _deleted(connection: Connection) -> list[str]:
-    return [job_id for (job_id,) in connection.execute("SELECT job_id FROM deleted_jobs").fetchall()]
+_AWAY = "SELECT job_id FROM archived_items WHERE returned_at IS NULL"
+
+
+def _gone(connection: Connection) -> list[str]:
+    """Jobs of which there is no file: their answers were deleted, or the archive has them."""
+    return [job_id for (job_id,) in connection.execute(f"SELECT job_id FROM deleted_jobs UNION {_AWAY}").fetchall()]
 
 
 def _days(connection: Connection, ended_by: datetime) -> dict[datetime, tuple[int, int]]:
@@ -149,7 +154,7 @@ def _days(connection: Connection, ended_by: datetime) -> dict[datetime, tuple[in
     million jobs, only those of days that have changed are looked at."""
     rows = connection.execute(
         "SELECT date_trunc('day', ended_at) AS day, count(*), bit_xor(hash(job_id, attempt, dropped_attempt)) "
-        "FROM answer_texts WHERE ended_at <= $ended_by GROUP BY day ORDER BY day DESC",
+        f"FROM answer_texts WHERE ended_at <= $ended_by AND job_id NOT IN ({_AWAY}) GROUP BY day ORDER BY day DESC",
         {"ended_by": ended_by},
     ).fetchall()
     return {day: (count, digest) for day, count, digest in rows}
@@ -158,7 +163,8 @@ def _days(connection: Connection, ended_by: datetime) -> dict[datetime, tuple[in
 def _wanted(connection: Connection, day: datetime, ended_by: datetime) -> list[tuple[str, str]]:
     rows = connection.execute(
         "SELECT job_id, attempt, dropped_attempt FROM answer_texts "
-        "WHERE ended_at >= $day AND ended_at < $day + INTERVAL 1 DAY AND ended_at <= $ended_by ORDER BY ended_at DESC",
+        "WHERE ended_at >= $day AND ended_at < $day + INTERVAL 1 DAY AND ended_at <= $ended_by "
+        f"AND job_id NOT IN ({_AWAY}) ORDER BY ended_at DESC",
         {"day": day, "ended_by": ended_by},
     ).fetchall()
     return [(job_id, f"{job_id}.{attempt}.{dropped}") for job_id, attempt, dropped in rows]

@@ -643,3 +643,24 @@ CREATE TABLE archived_jobs (
 
 -- The baseline's job of a decision, which has the decision's id.
 ALTER TABLE jobs ADD COLUMN decides BOOLEAN DEFAULT false;
+
+-- migration 25: items that are in the archive alone
+
+-- Jobs whose items left the database: they are in the file `file` of the job's folder in the archive `place`, which has
+-- this SHA-256. `answers` as of archive.rows.answers. `returned_at` is NULL while they are away.
+CREATE TABLE archived_items (
+    job_id VARCHAR PRIMARY KEY,
+    place VARCHAR NOT NULL,
+    file VARCHAR NOT NULL,
+    sha256 VARCHAR NOT NULL,
+    items INTEGER NOT NULL,
+    answers VARCHAR NOT NULL,
+    left_at TIMESTAMP NOT NULL,
+    returned_at TIMESTAMP
+);
+
+-- By which their answers are found, as by items.identity.
+CREATE TABLE archived_identities (
+    job_id VARCHAR NOT NULL,
+    identity UUID NOT NULL
+);

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from services.errors import ConflictError, InvalidRequestError
 from services.results.paging import MAX_PAGE_BYTES
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.results.storage.item_rows import COLUMNS, stored_item
 from services.results.visibility import EVERYTHING, Visibility
@@ -38,6 +39,7 @@ def find_responses(
         if not request.task:
             raise InvalidRequestError("Positions belong to a task. Set task.", "task")
         _check_number(len(request.positions), "positions")
+        archived_items.require(connection, request.job_id)
         name = "storage/find_by_position"
         where = {"job_id": request.job_id, "task": request.task, "positions": list(request.positions)}
     else:
@@ -47,6 +49,7 @@ def find_responses(
                 raise InvalidRequestError(
                     f"An identity must have 32 hexadecimal digits; it is {identity!r}.", "identities"
                 )
+        archived_items.require_identities(connection, list(request.identities), visible)
         name, where = "storage/find_by_identity", {"identities": list(request.identities), **visible.parameters}
     found = connection.execute(query(name), where).fetchall()
     if any(dropped for _, dropped in found):

@@ -149,11 +149,11 @@ def _total(connection: Connection) -> int:
 
 
 def _oldest(connection: Connection) -> list[Kept]:
-    where = {"sources": _sources(connection), "most": _DROPPED_AT_ONCE}
+    where = {"sources": live_sources(connection), "most": _DROPPED_AT_ONCE}
     return [Kept(*row) for row in connection.execute(query("storage/oldest_texts"), where).fetchall()]
 
 
-def _sources(connection: Connection) -> list[str]:
+def live_sources(connection: Connection) -> list[str]:
     """Jobs whose answers a live job takes."""
     live = connection.execute(f"SELECT job FROM jobs WHERE state < {job_pb2.Job.STATE_COMPLETED}").fetchall()
     return [job_pb2.Job.FromString(blob).spec.reuse.job_id for (blob,) in live]
@@ -167,7 +167,7 @@ def _mark(connection: Connection, kept: Kept, now: datetime) -> bool:
         f"SELECT 1 FROM jobs WHERE job_id = $job_id AND attempt = $attempt AND state >= {job_pb2.Job.STATE_COMPLETED}",
         here,
     )
-    if ended is None or kept.job_id in _sources(connection):
+    if ended is None or kept.job_id in live_sources(connection):
         return False
     connection.execute(
         "UPDATE answer_texts SET dropped_at = $now, dropped_attempt = $attempt WHERE job_id = $job_id",

@@ -121,6 +121,15 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
+def sha256_of(store: Store, name: str) -> str:
+    """Of the bytes of a file of the store, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    with store.open(name) as file:
+        for piece in pieces(file):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
 def fetch(store: Store, name: str, target: Path) -> str:
     """Copies a file of the store to a local one; returns the SHA-256 of its bytes in hexadecimal digits."""
     digest = hashlib.sha256()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from services.errors import InvalidRequestError
@@ -27,3 +29,13 @@ def test_reads_may_be_open_or_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_READS", "closed")
     with pytest.raises(InvalidRequestError, match="TOUCHSTONE_READS"):
         Settings.from_env()
+
+
+def test_items_leave_only_for_an_archive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TOUCHSTONE_ARCHIVE", raising=False)
+    assert Settings.from_env().keep_items_days == 0
+    monkeypatch.setenv("TOUCHSTONE_KEEP_ITEMS_DAYS", "90")
+    with pytest.raises(InvalidRequestError, match="TOUCHSTONE_KEEP_ITEMS_DAYS needs TOUCHSTONE_ARCHIVE"):
+        Settings.from_env()
+    monkeypatch.setenv("TOUCHSTONE_ARCHIVE", str(tmp_path / "archive"))
+    assert Settings.from_env().keep_items_days == 90

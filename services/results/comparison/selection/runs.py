@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.results.runs import job_reads
 from services.results.scores.suite_score import SCORE
 from services.results.statistics import metric_values
+from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.results.storage.run_scores import METRIC_COLUMNS, metric_of
 from services.words import suites
@@ -74,6 +75,7 @@ class Run:
 
 def load(connection: Connection, job_ids: Mapping[str, str]) -> list[Run]:
     """Sealed runs in the order of their jobs, with the subjects that named them."""
+    archived_items.require(connection, *job_ids)
     where = {"job_ids": sorted(job_ids)}
     averages: dict[str, dict[str, metric_pb2.Metric]] = {job_id: {} for job_id in job_ids}
     for job_id, *values in connection.execute(

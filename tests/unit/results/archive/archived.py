@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from services import bus
 from services.results.archive.archiving import Archiving
+from services.results.archive.leaving import Leaving
+from services.results.archive.returning import Returning
 from services.results.boards.leaderboard import leaderboard
 from services.results.export.exports import export
 from services.results.intake import writes
@@ -68,19 +71,61 @@ class Archived:
         self.store: Store = open_store(self.place, url)
         self.path = folder / "touchstone.duckdb"
         self.scratch = folder / "scratch"
-        self.connection = open_file(self.path, self.scratch)
+        self.moving = folder / "moving"
+        self.connection = open_file(self.path, self.scratch, self.moving)
         self.database = Database(self.connection)
         self.archiving = Archiving(self.database, self.place, url, self.scratch, bus.Room())
+        self.returning = Returning(self.database, self.place, url, self.moving)
+        self.database.bring_back = self.returning.bring_back
+        self.leaving = Leaving(self.database, self.returning, self.place, url, 1, bus.Room())
 
     async def archive(self, before: datetime = LATER) -> None:
         while await self.archiving.look(self.store, before):
             pass
+
+    async def leave(self, before: datetime = LATER) -> None:
+        """Items that may leave do so."""
+        while await self.leaving.look(self.store, before):
+            pass
+
+    def away(self) -> list[str]:
+        """Jobs whose items are in the archive alone; of these, the database has none."""
+        found = self.connection.execute("SELECT job_id FROM archived_items WHERE returned_at IS NULL ORDER BY job_id")
+        away = [job_id for (job_id,) in found.fetchall()]
+        here = {job_id for (job_id,) in self.connection.execute("SELECT DISTINCT job_id FROM items").fetchall()}
+        assert not here & set(away)
+        return away
+
+    async def close(self) -> None:
+        await self.returning.close()
+        await self.database.close()
 
     def files(self) -> set[str]:
         return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()}
 
     def manifests(self, job_id: str) -> list[str]:
         return [name for name in self.store.names(f"jobs/{job_id}") if name.startswith("version-")]
+
+
+async def keep_one(folder: Path, items: int = 40) -> Path:
+    """A filled database with its archive, to be copied: filling one takes most of a test's time."""
+    made = Archived(folder)
+    fill(made.connection, items)
+    await made.archive()
+    await made.close()
+    return folder
+
+
+def copied(kept: Path, folder: Path) -> Archived:
+    """A copy of what `keep_one` made."""
+    shutil.copytree(kept, folder, dirs_exist_ok=True)
+    made = Archived(folder)
+    made.connection.execute("UPDATE archived_jobs SET place = $place", {"place": made.place})
+    return made
+
+
+def items_of(connection: Connection) -> list[bytes]:
+    return [exported(connection, kind="KIND_ITEMS", items=pb.ListItemsRequest(job_id=name)) for name in JOBS]
 
 
 def seen(connection: Connection, jobs: tuple[str, ...] = JOBS) -> dict[str, object]:
