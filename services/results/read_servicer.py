@@ -20,6 +20,7 @@ from services.results.boards.overview import list_trends, overview
 from services.results.calls import reads as calls
 from services.results.calls import recorded
 from services.results.comparison.compare import compare
+from services.results.comparison.noise import get_noise
 from services.results.comparison.rank_ranges import BoardRankRanges
 from services.results.decisions import reads as decisions
 from services.results.estimates.estimate import estimate_run
@@ -162,6 +163,10 @@ class ReadServicer:
     async def GetDecision(self, request: pb.GetDecisionRequest, visible: Visibility) -> pb.GetDecisionResponse:
         job_id = request.decision_id
         return await self._of_job(job_id, lambda c: decisions.get_decision(c, job_id, visible))
+
+    @shared
+    async def GetNoise(self, request: pb.GetNoiseRequest, visible: Visibility) -> pb.GetNoiseResponse:
+        return await self._questions.read_long(lambda c: get_noise(c, request, visible))
 
     @of_admins
     async def ListExperiments(

@@ -28,6 +28,7 @@ READS = {
     "/history?project_id={project}": "/history",
     "/leaderboard?suite=demo&project_id={project}": "/leaderboard",
     "/side-by-side?job_ids={done},{other}&diffs=true": "/side-by-side",
+    "/noise?job_ids={done},{other}": "/noise",
     "/overview?suite=demo&project_id={project}": "/overview",
     "/trends?suite=demo&project_id={project}": "/trends",
     "/configurations?project_id={project}": "/configurations",

@@ -12,7 +12,7 @@ from services.words.jobs import suite_of
 from tests.gateway import fake_data
 from tests.gateway.fake_figures import name_of
 from tests.gateway.fake_world import World
-from touchstone.v1 import comparison_pb2, job_pb2, metric_pb2
+from touchstone.v1 import comparison_pb2, job_pb2, metric_pb2, noise_pb2, results_service_pb2
 
 _KNOWN = ("score", "accuracy", "f1")
 _ITEMS = 400
@@ -60,6 +60,29 @@ def compare(world: World, request: comparison_pb2.CompareRequest) -> comparison_
             metric=metrics[0], test="Cochran's Q", statistic=9.5, degrees_of_freedom=2, p_value=0.01, n=400
         )
     return answer
+
+
+def noise(world: World, request: results_service_pb2.GetNoiseRequest) -> results_service_pb2.GetNoiseResponse:
+    """Of jobs that exist, of one serving each."""
+    if not request.job_ids:
+        raise InvalidRequestError("Name at least one finished job.", "job_ids")
+    for job_id in request.job_ids:
+        if job_id not in world.jobs:
+            raise NotFoundError(refusals.not_found("Benchmark job", job_id))
+    jobs = [world.jobs[job_id] for job_id in sorted(request.job_ids)]
+    found = noise_pb2.Noise(suite=suite_of(jobs[0].spec), notes=["Invented."])
+    found.total.MergeFrom(
+        noise_pb2.NoiseFigures(
+            items=_ITEMS,
+            reasking=noise_pb2.Flips(share=0.021, low=0.014, high=0.031),
+            variance=noise_pb2.VarianceParts(items=0.19, reasking=0.01, runs=0.0),
+            floor=0.0062,
+        )
+    )
+    for job in jobs:
+        serving = found.servings.add(model=job.spec.model, endpoint=job.spec.endpoint)
+        serving.runs.add(job_id=job.job_id, repeats=1, score=0.75)
+    return results_service_pb2.GetNoiseResponse(noise=found)
 
 
 def _run(world: World, subject: str, suite: str, metrics: list[str], tasks: list[str]) -> comparison_pb2.ComparedRun:

@@ -144,6 +144,7 @@ REFUSED = {
     "deleteWebhook": 404,
     "estimateBenchmark": 409,
     "getBatch": 404,
+    "getNoise": 404,
     "listSideBySide": 404,
     "nameConfiguration": 404,
     "pauseSchedule": 404,

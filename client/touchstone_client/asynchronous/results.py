@@ -18,6 +18,7 @@ from touchstone.v1 import (
     dataset_service_pb2,
     decision_pb2,
     metric_pb2,
+    noise_pb2,
     results_service_pb2,
 )
 from touchstone_client import requests, specs
@@ -236,6 +237,12 @@ class Results(Calls):
         request = results_service_pb2.GetDecisionRequest(decision_id=decision_id)
         answer = await self._ask(request, results_service_pb2.GetDecisionResponse)
         return answer.decision
+
+    async def noise(self, job_ids: Iterable[str]) -> noise_pb2.Noise:
+        """How much scores change when the same items are asked again, from finished jobs that asked the same."""
+        request = results_service_pb2.GetNoiseRequest(job_ids=job_ids)
+        answer = await self._ask(request, results_service_pb2.GetNoiseResponse, requests.COMPARE_S)
+        return answer.noise
 
     async def experiments(self) -> AsyncIterator[results_service_pb2.Experiment]:
         """Experiments, newest first; for admins."""

@@ -20,6 +20,7 @@ from touchstone.v1 import (
     dataset_service_pb2,
     decision_pb2,
     metric_pb2,
+    noise_pb2,
     results_service_pb2,
 )
 from touchstone_client import requests, specs
@@ -227,6 +228,12 @@ class Results(Calls):
         request = results_service_pb2.GetDecisionRequest(decision_id=decision_id)
         answer = self._ask(request, results_service_pb2.GetDecisionResponse)
         return answer.decision
+
+    def noise(self, job_ids: Iterable[str]) -> noise_pb2.Noise:
+        """How much scores change when the same items are asked again, from finished jobs that asked the same."""
+        request = results_service_pb2.GetNoiseRequest(job_ids=job_ids)
+        answer = self._ask(request, results_service_pb2.GetNoiseResponse, requests.COMPARE_S)
+        return answer.noise
 
     def experiments(self) -> Iterator[results_service_pb2.Experiment]:
         """Experiments, newest first; for admins."""

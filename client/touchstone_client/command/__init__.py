@@ -36,6 +36,7 @@ from touchstone_client.command.running import (
     estimate,
     import_logs,
     judge,
+    noise,
     recorded_runs,
     rerun,
     rescore,
@@ -60,7 +61,7 @@ exit codes:
   130 interrupted. `touchstone gate --help` lists those of the gate.
 """
 _VERBS = (
-    run, estimate, decide, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control,
+    run, estimate, decide, noise, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control,
     rescore, rerun, judge, judges, bench, dataset, import_logs, recorded_runs, export, gate, installation,
     configurations, schedules, webhooks, logs, completion,
 )  # fmt: skip

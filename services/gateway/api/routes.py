@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from services.gateway.api.boards.compare import COMPARE, COMPARE_JOBS
 from services.gateway.api.boards.configurations import CONFIGURATIONS, MARK, NAME
 from services.gateway.api.boards.leaderboard import BOARD
+from services.gateway.api.boards.noise import NOISE
 from services.gateway.api.boards.overview import OVERVIEW, TRENDS
 from services.gateway.api.dataset_runs.body import BENCHMARKS, SHOW_BENCHMARK
 from services.gateway.api.dataset_runs.estimates import ESTIMATE, PILOT
@@ -80,6 +81,7 @@ _LISTED: tuple[Endpoint, ...] = (
     START_DECISION,
     LIST_DECISIONS,
     SHOW_DECISION,
+    NOISE,
     SIDE_BY_SIDE,
     PREFER,
     OVERVIEW,

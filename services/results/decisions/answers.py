@@ -21,7 +21,6 @@ from services.results.storage.database import Connection, query
 from touchstone.v1 import job_pb2, suite_pb2
 
 _WAITS, _FAILED, _UNSCORED, _SCORED = 0, 1, 2, 3
-_Rule = suite_pb2.MetricSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +102,7 @@ def _stored(connection: Connection, job: job_pb2.Job, statistics: Sequence[str |
 
 
 def statistic_of(task: job_pb2.TaskPlan) -> str | None:
-    """The statistic of an item that a decision compares: that of the task's first metric that is a mean over items, ''
-    for right answers. None for tasks without scores of single items, such as correlations."""
-    if task.beside:
-        return None
-    counted = metric_kinds.counts(task.metrics)
-    for spec in counted:
-        if metric_kinds.is_accuracy(spec):
-            return ""
-        if spec.rule == _Rule.RULE_MEAN:
-            return spec.statistic
-    right = any(metric_kinds.is_confusion(spec) or spec.rule == _Rule.RULE_ALL for spec in counted)
-    return "" if right else None
+    """The statistic of an item that a decision compares, '' for right answers. None for tasks without scores of single
+    items."""
+    found = metric_kinds.of_single_items(task)
+    return None if found is None else found.statistic

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.results.statistics import metric_values
+from touchstone.v1 import job_pb2
 from touchstone.v1.suite_pb2 import MetricSpec
 
 GROUP_RULES = frozenset({MetricSpec.RULE_ALL, MetricSpec.RULE_EQUAL})
@@ -34,6 +35,19 @@ def is_correlation(spec: MetricSpec) -> bool:
 def counts(specs: Sequence[MetricSpec]) -> list[MetricSpec]:
     """The metrics that make up the task's score."""
     return [spec for spec in specs if not spec.beside]
+
+
+def of_single_items(task: job_pb2.TaskPlan) -> MetricSpec | None:
+    """By what single items are compared: the task's first metric that is a mean over items, or whether they are right.
+    None for tasks without scores of single items, such as correlations, and for tasks that are not scored."""
+    if task.beside:
+        return None
+    counted = counts(task.metrics)
+    for spec in counted:
+        if is_accuracy(spec) or spec.rule == MetricSpec.RULE_MEAN:
+            return spec
+    right = any(is_confusion(spec) or spec.rule == MetricSpec.RULE_ALL for spec in counted)
+    return MetricSpec(metric=metric_values.ACCURACY) if right else None
 
 
 def check(specs: Sequence[MetricSpec]) -> None:

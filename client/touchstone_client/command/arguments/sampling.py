@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, cast
 
 from services.words.fields import Field
@@ -32,10 +32,12 @@ def add_what(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument("--model", required=required, help="a model id at that endpoint")
 
 
-def add_how(parser: argparse.ArgumentParser) -> None:
-    """Tasks, mode, sampling, priority. Names that begin with --ollama come from the product's first document."""
+def add_how(parser: argparse.ArgumentParser, without: Container[str] = ()) -> None:
+    """Tasks, mode, sampling, priority, except for options in `without`. Names that begin with --ollama come from the
+    product's first document."""
     for name in _OF_EVERY_JOB:
-        add_field(parser, ALL[name])
+        if name not in without:
+            add_field(parser, ALL[name])
     add_sampling(parser)
 
 

@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
     words = "the model to compare with: its id, or model@endpoint"
     parser.add_argument("baseline", metavar="BASELINE", help=words)
     parser.add_argument("candidate", metavar="CANDIDATE", help="the model that the verdict is about")
-    add_work(parser, of_two=True)
+    add_work(parser, models_elsewhere=True)
     add_own(parser)
     words = "differences of the mean score below this do not matter (default: 0, every one matters)"
     parser.add_argument("--margin", type=between(0, 0.999, whole=False), default=0.0, metavar="D", help=words)

@@ -8,6 +8,7 @@ from touchstone.v1 import decision_pb2 as _decision_pb2
 from touchstone.v1 import item_result_pb2 as _item_result_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import metric_pb2 as _metric_pb2
+from touchstone.v1 import noise_pb2 as _noise_pb2
 from touchstone.v1 import rubric_pb2 as _rubric_pb2
 from touchstone.v1 import suite_pb2 as _suite_pb2
 from google.protobuf.internal import containers as _containers
@@ -976,6 +977,18 @@ class GetDecisionResponse(_message.Message):
     DECISION_FIELD_NUMBER: _ClassVar[int]
     decision: _decision_pb2.Decision
     def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ...) -> None: ...
+
+class GetNoiseRequest(_message.Message):
+    __slots__ = ("job_ids",)
+    JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    job_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetNoiseResponse(_message.Message):
+    __slots__ = ("noise",)
+    NOISE_FIELD_NUMBER: _ClassVar[int]
+    noise: _noise_pb2.Noise
+    def __init__(self, noise: _Optional[_Union[_noise_pb2.Noise, _Mapping]] = ...) -> None: ...
 
 class ListExperimentsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")

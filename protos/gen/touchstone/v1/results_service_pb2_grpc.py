@@ -146,6 +146,11 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetDecisionRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetDecisionResponse.FromString,
                 _registered_method=True)
+        self.GetNoise = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetNoise',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.FromString,
+                _registered_method=True)
         self.ListExperiments = channel.unary_unary(
                 '/touchstone.v1.ResultsService/ListExperiments',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentsRequest.SerializeToString,
@@ -384,6 +389,14 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetNoise(self, request, context):
+        """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
+        asked no item twice.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListExperiments(self, request, context):
         """Experiments, newest first. PERMISSION_DENIED for callers who are not admins.
         """
@@ -608,6 +621,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.GetDecision,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetDecisionRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetDecisionResponse.SerializeToString,
+            ),
+            'GetNoise': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetNoise,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.SerializeToString,
             ),
             'ListExperiments': grpc.unary_unary_rpc_method_handler(
                     servicer.ListExperiments,
@@ -1280,6 +1298,33 @@ class ResultsService:
             '/touchstone.v1.ResultsService/GetDecision',
             touchstone_dot_v1_dot_results__service__pb2.GetDecisionRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.GetDecisionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetNoise(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetNoise',
+            touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -91,6 +91,10 @@ class ResultsServiceStub:
     """Decisions, newest first, without their paths."""
     GetDecision: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetDecisionRequest, _results_service_pb2.GetDecisionResponse]
     """A decision and what is known by now. NOT_FOUND where there is none, or one of its jobs was deleted."""
+    GetNoise: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetNoiseRequest, _results_service_pb2.GetNoiseResponse]
+    """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
+    asked no item twice.
+    """
     ListExperiments: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]
@@ -198,6 +202,10 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """Decisions, newest first, without their paths."""
     GetDecision: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetDecisionRequest, _results_service_pb2.GetDecisionResponse]  # type: ignore[assignment]
     """A decision and what is known by now. NOT_FOUND where there is none, or one of its jobs was deleted."""
+    GetNoise: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetNoiseRequest, _results_service_pb2.GetNoiseResponse]  # type: ignore[assignment]
+    """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
+    asked no item twice.
+    """
     ListExperiments: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]  # type: ignore[assignment]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]  # type: ignore[assignment]
@@ -434,6 +442,16 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.GetDecisionResponse, _abc.Awaitable[_results_service_pb2.GetDecisionResponse]]:
         """A decision and what is known by now. NOT_FOUND where there is none, or one of its jobs was deleted."""
+
+    @_abc_1.abstractmethod
+    def GetNoise(
+        self,
+        request: _results_service_pb2.GetNoiseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetNoiseResponse, _abc.Awaitable[_results_service_pb2.GetNoiseResponse]]:
+        """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
+        asked no item twice.
+        """
 
     @_abc_1.abstractmethod
     def ListExperiments(

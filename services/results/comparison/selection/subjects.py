@@ -72,6 +72,18 @@ def choose(connection: Connection, request: comparison_pb2.CompareRequest, visib
     return Chosen(suite, mode, loaded, baseline, notes)
 
 
+def require_jobs(connection: Connection, job_ids: Sequence[str], visible: Visibility) -> str:
+    """The suite of these jobs. Raises NotFoundError for a job without a finished run, and InvalidRequestError for jobs
+    of several suites."""
+    jobs = _jobs(connection, job_ids, visible)
+    for job_id in job_ids:
+        if job_id not in jobs:
+            raise not_found(connection, job_id, visible)
+    for job, sealed in jobs.values():
+        _require_finished(job, sealed)
+    return _suite("", [job for job, _ in jobs.values()], complete=True)
+
+
 def _subjects(request: comparison_pb2.CompareRequest) -> list[str]:
     """What is compared, including the baseline, each once. Raises InvalidRequestError for too few, too many or too long
     ones."""

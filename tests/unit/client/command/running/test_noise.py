@@ -1,0 +1,120 @@
+"""How many answers change when they are asked for again, from the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from services.words import noise as words
+from tests.unit.client.fakes import DATASET, JOB, OTHER, Fakes, dataset_job
+from touchstone.v1 import endpoint_pb2, noise_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2
+from touchstone_client.command import main
+
+Captured = pytest.CaptureFixture[str]
+FOUND = noise_pb2.Noise(
+    suite="gsm8k",
+    servings=[
+        noise_pb2.NoiseServing(
+            model="one",
+            endpoint="e",
+            runs=[noise_pb2.NoiseRun(job_id=job, repeats=1, score=0.75) for job in (JOB, OTHER)],
+        )
+    ],
+    total=noise_pb2.NoiseFigures(
+        items=1319,
+        reasking=noise_pb2.Flips(share=0.0212, low=0.0141, high=0.031),
+        variance=noise_pb2.VarianceParts(items=0.18, reasking=0.0106, runs=0.0),
+        floor=0.0062,
+    ),
+    notes=["2 items without a new answer in every run left out."],
+)
+SAID = (
+    "Asked again, 2.12 % (1.41 to 3.10) of the items flip.",
+    "Scores of two runs by one serving differ by up to 0.62 points with a chance of 95 %.",
+    "2 items without a new answer in every run left out.",
+)
+
+
+@pytest.fixture
+def measured(fakes: Fakes) -> Fakes:
+    endpoints = [endpoint_pb2.Endpoint(endpoint="e", kind="openai")]
+    fakes.answers |= {
+        "ListEndpoints": scheduler_service_pb2.ListEndpointsResponse(endpoints=endpoints),
+        "ListModels": scheduler_service_pb2.ListModelsResponse(
+            models=[endpoint_pb2.Model(model=name) for name in ("one", "two")]
+        ),
+        "CreateJobs": lambda request: scheduler_service_pb2.CreateJobsResponse(
+            jobs=[
+                dataset_job(job, spec.model, "PENDING")
+                for job, spec in zip((JOB, OTHER, JOB, OTHER), request.specs, strict=False)
+            ]
+        ),
+        "GetQueue": scheduler_service_pb2.GetQueueResponse(queue=queue_pb2.Queue()),
+        "Scheduler.GetJob": lambda request: scheduler_service_pb2.GetJobResponse(
+            job=dataset_job(request.job_id, "one", "COMPLETED")
+        ),
+        "GetNoise": results_service_pb2.GetNoiseResponse(noise=FOUND),
+    }
+    return fakes
+
+
+def test_each_asking_is_a_job_of_its_own(measured: Fakes, capsys: Captured) -> None:
+    arguments = ["--repeats", "2", "--request-id", "r1", "--temperature", "0.5"]
+    assert main(["noise", "one", "--dataset", DATASET, *arguments]) == 0
+    (request,) = measured.requests("CreateJobs")
+    first, second = request.specs
+    assert first == second
+    assert (request.request_id, first.sampling.temperature, first.suite.repeats) == ("r1", 0.5, 0)
+    assert [*measured.requests("GetNoise")[0].job_ids] == [JOB, OTHER]
+    out = capsys.readouterr().out
+    assert all(sentence in out for sentence in SAID)
+
+
+def test_several_servings_are_asked_as_often(measured: Fakes) -> None:
+    assert main(["noise", "one", "two", "--suite", "gsm8k", "--repeats", "2", "--no-watch"]) == 0
+    assert [spec.model for spec in measured.specs()] == ["one", "one", "two", "two"]
+    assert not measured.requests("GetNoise")
+
+
+def test_finished_jobs_are_read(measured: Fakes, capsys: Captured) -> None:
+    assert main(["noise", "--jobs", f"{JOB},{OTHER}", "--format", "json"]) == 0
+    assert not measured.requests("CreateJobs")
+    document = json.loads(capsys.readouterr().out)
+    assert document["total"]["reasking"]["share"] == pytest.approx(0.0212)
+    assert document["servings"][0]["runs"][0]["job_id"] == JOB
+    assert main(["noise", "--jobs", JOB, "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["reasking_low"], row["floor"], row["variance_servings"]) == ("0.0141", "0.0062", "")
+
+
+def test_a_job_that_failed_ends_the_measurement(measured: Fakes, capsys: Captured) -> None:
+    measured.answers["Scheduler.GetJob"] = lambda request: scheduler_service_pb2.GetJobResponse(
+        job=dataset_job(request.job_id, "one", "FAILED")
+    )
+    assert main(["noise", "one", "--suite", "gsm8k", "--repeats", "2"]) == 1
+    assert not measured.requests("GetNoise")
+    assert "touchstone: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--suite", "gsm8k"], "name models with --suite or --dataset, or finished jobs with --jobs"),
+        (["one", "--jobs", JOB], "name models with --suite or --dataset, or finished jobs with --jobs"),
+        (["one", "--suite", "gsm8k", "--reuse"], "noise is measured by asking again"),
+        (["one", "--suite", "gsm8k", "--repeats", "1"], "ask at least twice"),
+    ],
+)
+def test_what_measures_nothing_is_refused(measured: Fakes, capsys: Captured, arguments: list[str], said: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["noise", *arguments])
+    assert said in capsys.readouterr().err
+    assert not measured.requests("CreateJobs")
+
+
+def test_many_flips_need_fewer_digits() -> None:
+    between = noise_pb2.NoiseFigures(servings=noise_pb2.Flips(share=0.143, low=0.121, high=0.168))
+    assert [*words.sentences(between)] == ["Between servings, 14.3 % (12.1 to 16.8) of the items flip."]

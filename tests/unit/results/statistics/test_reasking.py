@@ -1,0 +1,161 @@
+"""How much scores change when the same items are asked again."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from services.results.statistics import reasking
+from services.results.statistics.metric_values import Floats
+from services.results.statistics.reasking import (
+    Shift,
+    flips_of_reasking,
+    flips_of_servings,
+    floor,
+    shift,
+    variance_parts,
+    widened,
+)
+
+NAMES = ("items", "reasking", "runs", "servings", "interaction")
+
+
+def even(items: int) -> Floats:
+    return np.full(items, 1 / items)
+
+
+def runs(scores: Floats) -> list[Floats]:
+    """One per row, of one asking each."""
+    return [row[None] for row in scores]
+
+
+def test_flips_are_the_share_of_items_that_change() -> None:
+    scores = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 1.0]])
+
+    for serving in ([scores], runs(scores)):
+        found = flips_of_reasking([serving])
+        assert found is not None
+        assert found.share == 0.5
+        assert found.low < 0.5 < found.high
+    assert flips_of_servings([runs(scores)]) is None
+    assert flips_of_reasking([runs(scores[:1])]) is None
+
+
+def test_flips_are_the_mean_over_all_pairs_of_askings() -> None:
+    rng = np.random.default_rng(3)
+    first, second = rng.random((4, 30)), rng.random((3, 30))
+    own, between = flips_of_reasking([runs(first), [second]]), flips_of_servings([[first], runs(second)])
+    pairs = [
+        np.mean([np.abs(scores[a] - scores[b]).mean() for a, b in combinations(range(len(scores)), 2)])
+        for scores in (first, second)
+    ]
+
+    assert own is not None
+    assert own.share == pytest.approx(np.mean(pairs))
+    assert between is not None
+    assert between.share == pytest.approx(np.mean([np.abs(a - b).mean() for a in first for b in second]))
+
+
+def test_the_interval_of_flips_holds_the_truth_in_95_percent() -> None:
+    rng, trials, held = np.random.default_rng(5), 500, 0
+    for _ in range(trials):
+        chances = rng.choice([0.02, 0.5, 0.98], 300, p=[0.3, 0.1, 0.6])
+        found = flips_of_reasking([[(rng.random((3, 300)) < chances).astype(float)]])
+        assert found is not None
+        held += found.low <= 0.1 * 0.5 + 0.9 * 2 * 0.02 * 0.98 <= found.high
+
+    assert held >= 0.93 * trials
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_variance_is_divided_by_its_sources(weighted: bool) -> None:
+    rng, items = np.random.default_rng(6), 300
+    found: list[list[float]] = []
+    weights = rng.choice([1.0, 3.0], items) if weighted else np.ones(items)
+    weights /= weights.sum()
+    for _ in range(80):
+        hard, servings = rng.normal(0, 0.30, items), []
+        for askings in (4, 6, 5):
+            own = rng.normal(0, 0.05) + rng.normal(0, 0.10, items)
+            of_runs = rng.normal(0, 0.03, (askings, 1))
+            servings.append(runs(hard + own + of_runs + rng.normal(0, 0.20, (askings, items))))
+        parts = variance_parts(servings, weights)
+        assert parts is not None
+        found.append([float(getattr(parts, name)) for name in NAMES])
+
+    mean = np.mean(found, axis=0)
+    assert mean[[0, 1, 2, 4]] == pytest.approx([0.09, 0.04, 0.0009, 0.01], rel=0.1)
+    # Of three servings little is known.
+    assert mean[3] == pytest.approx(0.0025, rel=0.4)
+
+
+def test_what_was_not_varied_has_no_part() -> None:
+    scores = np.random.default_rng(7).random((3, 40))
+    of_runs, of_repeats = variance_parts([runs(scores)], even(40)), variance_parts([[scores]], even(40))
+    of_servings = variance_parts([runs(scores[:1]), runs(scores[1:2])], even(40))
+
+    assert of_runs is not None
+    assert (of_runs.servings, of_runs.interaction) == (None, None)
+    assert of_runs.reasking is not None
+    assert of_repeats is not None
+    assert of_repeats.runs is None
+    assert of_repeats.reasking == pytest.approx(scores.var(axis=0, ddof=1).mean())
+    assert of_servings is not None
+    assert (of_servings.reasking, of_servings.runs) == (None, None)
+    assert of_servings.interaction is not None
+    assert variance_parts([runs(scores[:, :1])], even(1)) is None
+
+
+def test_a_shift_is_what_single_items_do_not_explain() -> None:
+    rng, items = np.random.default_rng(8), 2_000
+    still = (rng.random((5, items)) < 0.5).astype(float)
+    moved = np.stack([rng.random(items) < chance for chance in (0.40, 0.45, 0.5, 0.55, 0.6)]).astype(float)
+    none, some = shift(runs(still), even(items)), shift(runs(moved), even(items))
+
+    assert none is not None
+    assert none.chance == pytest.approx(0.25 / items, rel=0.05)
+    assert none.variance < 0.0002
+    assert some is not None
+    assert some.variance == pytest.approx(0.00625, rel=0.3)
+    assert some.of_run == some.variance + some.chance
+    assert some.degrees == 4
+    assert shift(runs(still[:1]), even(items)) is None
+
+
+def test_an_interval_without_a_shift_stays() -> None:
+    assert widened(0.02, [Shift(0.0, 0.001, 2), Shift(0.0, 0.001, 2)], 1e-4, 500, 0.05) == 0.02
+
+
+def test_a_shift_widens_an_interval_the_more_the_less_it_is_known() -> None:
+    few, many = (widened(0.02, [Shift(1e-4, 1e-5, degrees)], 1e-4, 500, 0.05) for degrees in (2, 50))
+
+    assert 0.02 < many < few
+    assert many == pytest.approx(math.hypot(0.02, 1.96 * 0.01), rel=0.05)
+
+
+def test_the_floor_holds_the_difference_of_two_runs_in_95_percent() -> None:
+    rng, items, trials, held = np.random.default_rng(9), 400, 400, 0
+    chances = rng.choice([0.03, 0.5, 0.97], items, p=[0.3, 0.2, 0.5])
+    for _ in range(trials):
+        made = rng.random((6, items)) < np.clip(chances + rng.normal(0, 0.015, (6, 1)), 0, 1)
+        known = floor([runs(made[:4].astype(float))], even(items))
+        assert known is not None
+        held += abs(made[4].mean() - made[5].mean()) <= known
+
+    assert 0.92 * trials <= held <= 0.99 * trials
+
+
+def test_repeats_of_one_run_give_a_floor_and_a_single_asking_none() -> None:
+    scores = (np.random.default_rng(10).random((3, 500)) < 0.5).astype(float)
+    known = floor([[scores]], even(500))
+
+    assert known == pytest.approx(1.96 * math.sqrt(2 * 0.25 / 3 / 500), rel=0.1)
+    assert floor([runs(scores[:1])], even(500)) is None
+
+
+def test_a_single_item_has_no_interval_but_the_whole_range() -> None:
+    found = reasking.flips(np.array([1.0]))
+    assert (found.share, found.low, found.high) == (1.0, 0.0, 1.0)
