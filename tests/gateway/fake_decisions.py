@@ -47,7 +47,7 @@ class Found:
 
     async def ListDecisions(self, request: Any, context: Any) -> Any:
         found = sorted(
-            (current(self.world, one) for one in self.world.decisions.values()),
+            (current(self.world, one) for one in self.world.decisions.values() if _has_jobs(self.world, one)),
             key=lambda one: -one.baseline.created_at.ToNanoseconds(),
         )
         for one in found:
@@ -60,7 +60,7 @@ class Found:
         known = self.world.decisions.get(request.decision_id) or self.world.decisions.get(
             job.spec.deciding.against_job_id
         )
-        if known is None or job.job_id in self.world.unstored:
+        if known is None or job.job_id in self.world.unstored or not _has_jobs(self.world, known):
             raise NotFoundError(refusals.not_found("Decision", request.decision_id))
         return results_service_pb2.GetDecisionResponse(decision=current(self.world, known))
 
@@ -70,6 +70,12 @@ def linked(world: World, baseline: job_pb2.Job, candidate: job_pb2.Job) -> decis
     decision_rules.link([Job(baseline), Job(candidate)])
     made = decision_pb2.Decision(decision_id=baseline.job_id, threshold=math.log(80), unlikely=0.1)
     return world.decisions.setdefault(baseline.job_id, made)
+
+
+def _has_jobs(world: World, known: decision_pb2.Decision) -> bool:
+    """Without one of its jobs there is no decision."""
+    baseline = world.jobs.get(known.decision_id)
+    return baseline is not None and baseline.spec.deciding.against_job_id in world.jobs
 
 
 def current(world: World, known: decision_pb2.Decision) -> decision_pb2.Decision:

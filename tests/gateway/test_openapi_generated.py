@@ -145,6 +145,7 @@ REFUSED = {
     "estimateBenchmark": 409,
     "getBatch": 404,
     "getNoise": 404,
+    "getDecision": 404,
     "listSideBySide": 404,
     "nameConfiguration": 404,
     "pauseSchedule": 404,

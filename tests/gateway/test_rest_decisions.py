@@ -72,6 +72,19 @@ async def test_a_dataset_is_asked_as_its_runs_are(gateway: Running) -> None:
     await post(gateway, sent | {"dataset_id": "ds_" + "0" * 32}, 404)
 
 
+async def test_the_two_may_have_other_prompts(gateway: Running) -> None:
+    held = ["ds_" + digits * 16 for digits in ("5b", "6c")]
+    for one in held:
+        gateway.world.datasets[one] = dataset_pb2.Dataset(dataset_id=one, name="rows.jsonl", owner="local", rows=1)
+        gateway.world.rows[one] = [row(1, reference="4")]
+    made = await post(gateway, {"baseline": ONE, "candidate": ONE | {"dataset_id": held[1]}, "dataset_id": held[0]})
+    asked = [gateway.world.jobs[made[f"{side}_job_id"]].spec for side in ("baseline", "candidate")]
+    assert [spec.dataset.dataset_id for spec in asked] == held
+    made = await post(gateway, {"baseline": ONE | {"shots": 0}, "candidate": ONE, "suite": "glue", "shots": 2})
+    asked = [gateway.world.jobs[made[f"{side}_job_id"]].spec for side in ("baseline", "candidate")]
+    assert [spec.suite.shots for spec in asked] == [0, 2]
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "said"),
     [
@@ -81,6 +94,8 @@ async def test_a_dataset_is_asked_as_its_runs_are(gateway: Running) -> None:
         ({"tasks": ["cola"]}, 422, "demo has no task 'cola'"),
         ({"scorer": "exact"}, 422, "scorer is for datasets. Leave it out."),
         ({"suite": None, "dataset_id": "ds_" + "0" * 32, "shots": 5}, 422, "shots is for suites. Leave it out."),
+        ({"candidate": TWO | {"dataset_id": "ds_" + "0" * 32}}, 422, "candidate.dataset_id is for datasets."),
+        ({"suite": None, "dataset_id": "ds_" + "0" * 32, "baseline": ONE | {"shots": 1}}, 422, "baseline.shots is for"),
         ({"error": 0}, 422, "error must be"),
         ({"error": 0.6}, 422, "error must be"),
         ({"margin": 1}, 422, "margin must be"),

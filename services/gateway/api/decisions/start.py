@@ -11,7 +11,7 @@ from services.gateway.api.answers import members
 from services.gateway.api.dataset_runs.run import SCORING_FIELDS, set_scoring
 from services.gateway.api.decisions.body import BASE, DECISION_ID
 from services.gateway.api.declare.endpoint import Call, Endpoint
-from services.gateway.api.jobs.run import CONFIG, QUEUE_FULL, QUEUEING, WORK, sampling_of, task_problems
+from services.gateway.api.jobs.run import MODEL, QUEUE_FULL, QUEUEING, WORK, sampling_of, task_problems
 from services.gateway.fields.checks import Field, Problem, integer, number, record, text
 from services.gateway.fields.job import in_rest, option, options_of
 from services.gateway.fields.schema import about, shape
@@ -22,13 +22,22 @@ from services.words.fields import INT64_MAX
 from services.words.job_options import fill
 from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
 
+_SIDES = ("baseline", "candidate")
 _OF_SUITES = ("tasks", "mode", "shots")
 _SUITE_OPTIONS: dict[str, Field] = {name: option(name) for name in _OF_SUITES}
 _BOTH: dict[str, Field] = {name: WORK[name] for name in ("limit", "seed", "reading", "stream", "reuse", "labels")}
+_SIDE = record(
+    MODEL
+    | {
+        "shots": option("shots", "Worked examples in each prompt for this model, in place of those for both."),
+        "dataset_id": Field(text(100), about="The same rows with another template, for this model."),
+    },
+    name="DecisionModel",
+)
 BODY = record(
     {
-        "baseline": Field(CONFIG, required=True, about="The model to compare with, and its parameters."),
-        "candidate": Field(CONFIG, required=True, about="The model that the verdict is about, and its parameters."),
+        "baseline": Field(_SIDE, required=True, about="The model to compare with, and its parameters."),
+        "candidate": Field(_SIDE, required=True, about="The model that the verdict is about, and its parameters."),
         "suite": Field(text(200), about="The suite. This or `dataset_id` is required."),
         "dataset_id": Field(text(100), about="The dataset's id, in place of a suite."),
         "error": Field(
@@ -97,7 +106,10 @@ def _problems(body: Mapping[str, Any]) -> list[Problem]:
         return [("suite", "Give suite or dataset_id.")]
     others: Sequence[str] = tuple(SCORING_FIELDS) if "suite" in body else _OF_SUITES
     kind = "datasets" if "suite" in body else "suites"
-    return [(name, f"{name} is for {kind}. Leave it out.") for name in others if name in body]
+    given = [name for name in others if name in body]
+    own = "dataset_id" if "suite" in body else "shots"
+    given += [f"{side}.{own}" for side in _SIDES if body[side].get(own) is not None]
+    return [(name, f"{name} is for {kind}. Leave it out.") for name in given]
 
 
 async def _spec(call: Call, side: str) -> job_pb2.JobSpec:
@@ -116,9 +128,9 @@ async def _spec(call: Call, side: str) -> job_pb2.JobSpec:
             raise FieldErrors(problems)
         spec.suite.suite = body["suite"]
     else:
-        spec.dataset.dataset_id = jobs.checked_dataset(body["dataset_id"])
+        spec.dataset.dataset_id = jobs.checked_dataset(config.get("dataset_id") or body["dataset_id"])
         set_scoring(spec, body)
-    fill(spec, options_of(body))
+    fill(spec, options_of(body) | ({"shots": config["shots"]} if config.get("shots") is not None else {}))
     return spec
 
 

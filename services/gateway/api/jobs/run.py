@@ -33,20 +33,16 @@ QUEUE_FULL = "Queue is full. Please try again later."
 
 PARAMETERS = judged(parameter_problems, parameter_schema())
 CUSTOM = judged(custom_problems, CUSTOM_SCHEMA)
-CONFIG = record(
-    {
-        "provider": Field(
-            text(200), required=True, about="An endpoint's name, or its kind if only one endpoint has it."
-        ),
-        "model": Field(text(MOST_MODEL), required=True, about="The model's id at that endpoint."),
-        "ollama_params": Field(
-            PARAMETERS, about="Sampling parameters. Absent ones are not sent, so that the provider's defaults hold."
-        ),
-        "params": Field(PARAMETERS, about="The same as `ollama_params`, for any provider. Give one of the two."),
-        "custom_config": Field(CUSTOM),
-    },
-    name="ModelConfig",
-)
+MODEL: dict[str, Field] = {
+    "provider": Field(text(200), required=True, about="An endpoint's name, or its kind if only one endpoint has it."),
+    "model": Field(text(MOST_MODEL), required=True, about="The model's id at that endpoint."),
+    "ollama_params": Field(
+        PARAMETERS, about="Sampling parameters. Absent ones are not sent, so that the provider's defaults hold."
+    ),
+    "params": Field(PARAMETERS, about="The same as `ollama_params`, for any provider. Give one of the two."),
+    "custom_config": Field(CUSTOM),
+}
+CONFIG = record(MODEL, name="ModelConfig")
 WORK: dict[str, Field] = {
     "project_id": option("project_id", required=True),
     "config": Field(CONFIG, required=True, about="The model and its parameters."),

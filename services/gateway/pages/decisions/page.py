@@ -218,7 +218,7 @@ def _savings(found: decision_pb2.Decision) -> list[Saving]:
     cost = f"${formatting.dollars(saved.cost_usd)}" if saved.HasField("cost_usd") else formatting.MISSING
     return [
         calls,
-        Saving("Tokens saved", tokens, "about, read and generated"),
+        Saving("Tokens saved", tokens, "about, read and generated" if saved.HasField("tokens") else "not known"),
         Saving("Money saved", cost, "about" if saved.HasField("cost_usd") else "no price is known"),
         Saving("Time saved", formatting.rough(saved.seconds), "about, of the slower job"),
     ]
