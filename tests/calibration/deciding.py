@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -17,10 +18,12 @@ from services.results.paired.binary import mcnemar
 from services.results.sequential.draws import Pair
 from services.results.sequential.evidence import BETTER, NO_DIFFERENCE, WORSE, evidence
 from services.results.statistics.metric_values import Floats, Ints
+from tests.record import authors, published
 
 FOLDER = Path(os.environ.get("TOUCHSTONE_RECORDS_DIR", "")).resolve() / "matrices"
 ABSENT = "There are no published answers. TOUCHSTONE_RECORDS_DIR must name the folder of the records."
 TASKS = ("gsm8k", "math_l5", "crux")
+SERVED = "405B"
 ERROR = 0.05
 _KINDS = {-1: Pair(1.0, 0.0), 0: Pair(1.0, 1.0), 1: Pair(0.0, 1.0)}
 _OBRIEN_FLEMING = 2.126
@@ -38,11 +41,40 @@ class Decision:
 Rule = Callable[[Ints], Decision]
 
 
+def items(task: str) -> list[str]:
+    """Their ids, in the order of `record`."""
+    return list(_file(task)["items"])
+
+
 def record(task: str) -> dict[str, Ints]:
-    """1 for each item that a model has right, else 0."""
-    with gzip.open(FOLDER / f"{task}.json.gz", "rt") as file:
-        models: dict[str, str] = json.load(file)["models"]
+    """By model, 1 for each item that it has right, else 0."""
+    models: dict[str, str] = _file(task)["models"]
     return {name: np.array([mark == "1" for mark in marks], dtype=np.int64) for name, marks in models.items()}
+
+
+def _file(task: str) -> dict[str, Any]:
+    with gzip.open(FOLDER / f"{task}.json.gz", "rt") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+def servings(task: str) -> list[Ints]:
+    """As `record`, of one model at several providers. Of MATH-L5 from the outputs, as the record has one of them."""
+    found = [marks for name, marks in record(task).items() if SERVED in name]
+    if len(found) > 1:
+        return found
+    by_id = [
+        {str(row["id"]): _is_right(each, row["output"][0], row["answer"]) for row in each.rows()}
+        for each in published.records()
+        if each.task == task and SERVED in each.model
+    ]
+    common = sorted(set.intersection(*map(set, by_id)))
+    return [np.array([marks[item] for item in common], dtype=np.int64) for marks in by_id]
+
+
+def _is_right(record: published.Record, output: str, reference: str) -> bool:
+    given = authors.answer(record.task, record.model, output)
+    return given is not None and authors.is_right(record.task, given, reference)
 
 
 def differences(task: str) -> Iterator[Ints]:

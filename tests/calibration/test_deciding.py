@@ -12,7 +12,7 @@ from numpy.random import Generator, default_rng
 
 from services.results.sequential.draws import Pair
 from services.results.sequential.evidence import BETTER, EQUIVALENT, WORSE, evidence
-from tests.calibration.deciding import ABSENT, FOLDER, RULES, TASKS, Decision, bets, differences, equal, record, whole
+from tests.calibration.deciding import ABSENT, FOLDER, RULES, TASKS, Decision, bets, differences, equal, servings, whole
 
 pytestmark = pytest.mark.calibration
 
@@ -68,12 +68,11 @@ def test_equal_models_are_told_apart_in_at_most_5_percent_of_published_sizes() -
 
 
 @published
-@pytest.mark.parametrize("task", ["gsm8k", "crux"])
-def test_servings_of_one_model_are_rarely_different(task: str) -> None:
-    servings = [marks for name, marks in record(task).items() if "405B" in name]
-    rng, orders = default_rng(19), 200
-    assert len(servings) == 3
-    for a, b in combinations(servings, 2):
+@pytest.mark.parametrize(("task", "count"), [("gsm8k", 3), ("math_l5", 2), ("crux", 3)])
+def test_servings_of_one_model_are_rarely_different(task: str, count: int) -> None:
+    known, rng, orders = servings(task), default_rng(19), 200
+    assert len(known) == count
+    for a, b in combinations(known, 2):
         found = Counter(bets(rng.permutation(b - a)).verdict for _ in range(orders))
         print(f"\n{task}, {np.mean(a != b):.1%} of the items flip: {dict(found)}")
         assert found[BETTER] + found[WORSE] <= 0.05 * orders

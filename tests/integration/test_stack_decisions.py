@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -19,12 +18,12 @@ from services import decision_order
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
 from tests.stack import Stack, running, touchstone, until
+from tests.stack_decisions import ended, started
 from tests.stub_thread import stub_thread
 from touchstone.v1 import (
     dataset_pb2,
     dataset_service_pb2,
     dataset_service_pb2_grpc,
-    decision_pb2,
     job_pb2,
     results_service_pb2,
     scheduler_service_pb2,
@@ -89,22 +88,7 @@ def start(
         model, _, endpoint = place.partition("@")
         return job_pb2.JobSpec(endpoint=endpoint, model=model, dataset=job_pb2.DatasetWork(dataset_id=dataset))
 
-    request = scheduler_service_pb2.StartDecisionRequest(
-        request_id=str(uuid.uuid4()), baseline=spec(baseline), candidate=spec(candidate), **options
-    )
-    made = stack.scheduler.StartDecision(request, timeout=30)
-    assert stack.scheduler.StartDecision(request, timeout=30).decision_id == made.decision_id
-    return made
-
-
-def ended(
-    stack: Stack, made: scheduler_service_pb2.StartDecisionResponse, timeout_s: float = 120
-) -> decision_pb2.Decision:
-    for job in (made.baseline, made.candidate):
-        stack.heard(stack.wait(job.job_id, timeout_s))
-        until(partial(stack.settled, job.job_id))
-    request = results_service_pb2.GetDecisionRequest(decision_id=made.decision_id)
-    return stack.results.GetDecision(request, timeout=30).decision
+    return started(stack, spec(baseline), spec(candidate), **options)
 
 
 def answers(stack: Stack, job_id: str) -> bool:
@@ -169,20 +153,26 @@ def test_a_kill_of_any_process_changes_no_verdict(stack: Stack, server: Graded, 
         assert decision.saved.items > 0, service
 
 
-def test_no_call_ends_long_after_the_verdict(stack: Stack, server: Graded, dataset: str) -> None:
-    server.behaviour.latency_s = 0.5
+def test_no_call_ends_later_than_2_s_after_the_answers_that_decide(stack: Stack, server: Graded, dataset: str) -> None:
+    server.behaviour.latency_s = latency_s = 0.5
     try:
         server.records.clear()
+        server.most_in_flight = 0
         made = start(stack, dataset, "weak@wide", "strong@wide", seed=1)
         stack.wait(made.candidate.job_id, 120)
-        began = time.monotonic()
-        until(lambda: server.in_flight == 0, 10)
-        assert time.monotonic() - began < 2
-        seen = len(server.records)
+        until(lambda: server.in_flight == 0, 10, 0.005)
+        ended_at, seen = time.monotonic(), len(server.records)
         time.sleep(1)
         assert len(server.records) == seen
+        decision = ended(stack, made)
     finally:
         server.behaviour.latency_s = 0.03
+    assert server.most_in_flight == 64
+    order = [position for _, position in decision_order.order(decision.baseline.plan, 1)]
+    needed = set(order[: decision.decided_at])
+    called = [record.at for record in server.records if int(server.prompt(record.body).split()[-1]) in needed]
+    assert len(called) == 2 * decision.decided_at
+    assert ended_at - (max(called) + latency_s) < 2
 
 
 def test_a_retry_runs_the_rest_and_keeps_the_verdict(stack: Stack, server: Graded, dataset: str) -> None:

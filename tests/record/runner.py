@@ -18,7 +18,7 @@ from touchstone.v1 import item_result_pb2
 
 _TOLERANCE = 0.01
 """Percent: what is published has two decimals."""
-_SCORERS = {"math_l5": "numeric", "crux": "exact_match"}
+SCORERS = {"math_l5": "numeric", "crux": "exact_match"}
 """Of tasks that no suite of ours has: they are uploaded as datasets."""
 _UNEXPLAINED = "UNEXPLAINED"
 
@@ -91,7 +91,7 @@ def _all(folder: Path) -> Iterator[Figures]:
     try:
         print(f"{'':48} {'':>5} {'published':>15} {'their rule':>15} {'our rule':>15}")
         print(f"{'task, model':48} {'items':>5} {'right  none':>15} {'right  none':>15} {'right  none':>15}")
-        about = {task: upload(stack, folder, task) for task in _SCORERS}
+        about = {task: upload(stack, folder, task) for task in SCORERS}
         for record in published.records():
             job_id = imported(stack, record, *about.get(record.task, ("--suite", record.task)))
             figures = compared(stack, record, job_id)
@@ -105,11 +105,11 @@ def upload(stack: Stack, folder: Path, task: str) -> tuple[str, str]:
     """The record's questions as a dataset; returns what `touchstone import` is told of it."""
     file = folder / f"{task}.jsonl"
     rows = (
-        {"custom_id": row["id"], "prompt": row["question"], "reference": _reference(task, row["answer"])}
+        {"custom_id": row["id"], "prompt": row["question"], "reference": right_answer(task, row["answer"])}
         for row in published.questions(task)
     )
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    made = touchstone(stack, "dataset", "upload", str(file), "--scorer", _SCORERS[task])
+    made = touchstone(stack, "dataset", "upload", str(file), "--scorer", SCORERS[task])
     assert made.returncode == 0, made.stderr
     return "--dataset", made.stdout.split()[0]
 
@@ -124,7 +124,7 @@ def imported(stack: Stack, record: Record, *about: str) -> str:
 def compared(stack: Stack, record: Record, job_id: str) -> Figures:
     """Every output of the record by both rules; ours as the run's items are stored."""
     figures = Figures(record)
-    suite = record.task not in _SCORERS
+    suite = record.task not in SCORERS
     stored = {str(item.result.item) if suite else item.result.custom_id: item.result for item in stack.items(job_id)}
     for place, row in enumerate(record.rows()):
         result = stored.pop(str(place) if suite else str(row["id"]))
@@ -146,7 +146,7 @@ def judge(record: Record, output: str, reference: str, result: item_result_pb2.I
     )
 
 
-def _reference(task: str, answer: str) -> str:
+def right_answer(task: str, answer: str) -> str:
     """Of two numbers in base 3 the digits, which are what the authors' rule compares with."""
     return f"{authors.number(answer):.0f}" if task == "math_l5" else answer
 

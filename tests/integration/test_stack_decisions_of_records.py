@@ -1,0 +1,123 @@
+"""Decisions between published models through every process: a server answers from the record, and the verdict of the
+pipeline must be that of the statistics alone, after as many items. So the figures of `make calibration`, which asks the
+statistics about all pairs, are those of the product."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from services import decision_order
+from services.evaluator.catalogue import Catalogue
+from services.results.sequential.draws import Pair
+from services.results.sequential.evidence import evidence
+from services.words.enums import DECISION_VERDICTS
+from tests.calibration.deciding import ABSENT, FOLDER, TASKS, items, record
+from tests.record import published
+from tests.record.runner import SCORERS, right_answer, upload
+from tests.servers.openai_server import OpenAIServer
+from tests.servers.stub import Behaviour
+from tests.stack import Stack, running
+from tests.stack_decisions import ended, started
+from tests.stub_thread import stub_thread
+from touchstone.v1 import job_pb2, suite_pb2
+
+pytestmark = [pytest.mark.stack, pytest.mark.skipif(not FOLDER.is_dir(), reason=ABSENT)]
+
+PAIRS = 20 if os.environ.get("TOUCHSTONE_NIGHTLY") else 4
+"""Of each task."""
+CALLS = 32
+
+
+@dataclass(frozen=True)
+class Question:
+    """An item of a task: its place in the record, and texts that are scored as right and as wrong."""
+
+    task: str
+    place: int
+    right: str
+    wrong: str
+
+
+class Replay(OpenAIServer):
+    """Answers each prompt rightly or wrongly, as the record says of the model."""
+
+    def __init__(self) -> None:
+        self.marks = {task: record(task) for task in TASKS}
+        super().__init__(Behaviour(models=sorted({model for marks in self.marks.values() for model in marks})))
+        self.questions: dict[str, Question] = {}
+
+    def answer(self, body: dict[str, Any], text: str) -> dict[str, Any]:
+        question = self.questions[self.prompt(body)]
+        right = self.marks[question.task][body["model"]][question.place]
+        return super().answer(body, question.right if right else question.wrong)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Replay]:
+    with stub_thread() as stubs:
+        yield stubs.start(Replay())
+
+
+@pytest.fixture(scope="module")
+def stack(server: Replay, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("records")
+    endpoint = {"name": "replay", "kind": "openai", "base_url": server.url, "concurrency": CALLS}
+    with running(Stack(folder, [endpoint], published.write_gsm8k(folder / "data")), request) as started:
+        started.know_models("replay")
+        yield started
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_pipeline_decides_as_the_statistics_alone(stack: Stack, server: Replay, task: str, tmp_path: Path) -> None:
+    work = _work(stack, server, task, tmp_path)
+    marks, chance = server.marks[task], Random(17)
+    pairs = chance.sample(list(combinations(sorted(marks), 2)), PAIRS)
+    made = []
+    for seed, pair in enumerate(pairs):
+        sides = [job_pb2.JobSpec(endpoint="replay", model=model) for model in pair]
+        for side in sides:
+            side.MergeFrom(work)
+        made.append(started(stack, *sides, seed=seed))
+    known = {item: place for place, item in enumerate(items(task))}
+    places = [known[row["id"]] for row in published.questions(task)]
+    needed = asked = 0
+    for seed, (pair, decision) in enumerate(zip(pairs, made, strict=True)):
+        found = ended(stack, decision, 300)
+        a, b = (marks[model] for model in pair)
+        order = [places[position] for _, position in decision_order.order(found.baseline.plan, seed)]
+        answers = [Pair(float(a[place]), float(b[place])) for place in order]
+        alone = evidence(answers, error=0.05, margin=0.0, total=len(answers))
+        shown = f"{task}: {pair[1]} against {pair[0]}"
+        assert (found.verdict, found.decided_at) == (DECISION_VERDICTS[alone.verdict], alone.decided_at), shown
+        needed += 2 * found.decided_at
+        asked += found.baseline.progress.items_done + found.candidate.progress.items_done
+    every = 2 * len(places) * PAIRS
+    print(f"\n{task}: {PAIRS} decisions needed {needed / every:.1%} of the items, and asked {asked / every:.1%}")
+
+
+def _work(stack: Stack, server: Replay, task: str, folder: Path) -> job_pb2.JobSpec:
+    """What both jobs do. From here on the server knows the questions."""
+    rows = published.questions(task)
+    if task in SCORERS:
+        _, dataset_id = upload(stack, folder, task)
+        prompts = [row["question"] for row in rows]
+        work = job_pb2.JobSpec(dataset=job_pb2.DatasetWork(dataset_id=dataset_id))
+    else:
+        known = Catalogue(stack.folder / "data").task(task, task, suite_pb2.MODE_GENERATE)
+        asked = known.items(range(known.size()))
+        prompts = ["\n\n".join(message.content for message in item.messages) for item in asked]
+        work = job_pb2.JobSpec(suite=job_pb2.SuiteWork(suite=task))
+    places = {item: place for place, item in enumerate(items(task))}
+    for row, prompt in zip(rows, prompts, strict=True):
+        right = right_answer(task, row["answer"]).lstrip("# ")
+        wrong = "none of these" if task == "crux" else f"{float(right.replace(',', '')) + 1:g}"
+        server.questions[prompt] = Question(task, places[row["id"]], right, wrong)
+    return work
