@@ -229,6 +229,12 @@ SERVICES: Mapping[str, list[Question]] = {
             {"{{file}}": "sum by (file) (touchstone_database_size_bytes)"},
         ),
         Question(
+            "Age of the copy for reads",
+            "Seconds since it was as the database. Nothing is shown without a copy.",
+            "s",
+            {"{{instance}}": "touchstone_copy_age_seconds >= 0"},
+        ),
+        Question(
             "Messages that NATS did not take",
             "Per second, by reason. They are sent again.",
             "short",

@@ -15,8 +15,9 @@ from services.bus import contract
 from services.bus.login import inbox
 
 SETUP, GATEWAY, SCHEDULER, RESULTS, EVALUATOR = "setup", "gateway", "scheduler", "results", "evaluator"
-USERS: Final = (SETUP, GATEWAY, SCHEDULER, RESULTS, EVALUATOR)
-"""The services, and `python -m services.bus`, which creates the streams."""
+REPLICA = "replica"
+USERS: Final = (SETUP, GATEWAY, SCHEDULER, RESULTS, REPLICA, EVALUATOR)
+"""The services; the reader of the results service's copies; and `python -m services.bus`, which creates the streams."""
 
 _API = "$JS.API"
 _ANSWER_EXPIRES = "6m"
@@ -190,6 +191,15 @@ _RIGHTS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
             contract.split_session_subject("*"),
         ],
         [contract.BACKUPS, contract.BACKUPS_BY],
+    ),
+    REPLICA: (
+        [
+            _INFO,
+            *_list_of(_bucket(contract.EVALUATORS)),
+            *_read(*map(_bucket, (contract.JOBS, contract.TOKENS))),
+            *_READ_DATASETS,
+        ],
+        [],
     ),
     EVALUATOR: (
         [

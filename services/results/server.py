@@ -185,6 +185,8 @@ async def _serve(
     tls = rpc.Tls.from_env()
     shown.look(partial(measure_streams, connection, (items, events, usage)), *STREAM_GAUGES)
     shown.look(partial(measure_files, settings.database))
+    copying = Copying(database, settings.replica, settings.replica_s, room)
+    shown.look(copying.measure)
     shown.look(partial(measure_connection, connection))
     async with rpc.serve(settings.listen, authenticate, services, internal=[hidden], tls=tls) as server:
         await server.set_ready(True)
@@ -214,7 +216,7 @@ async def _serve(
                 JobFiles(database, settings.job_files, room).run(),
                 Archiving(database, settings.archive, settings.s3_url, settings.scratch, room).run(),
                 leaving.run(),
-                Copying(database, settings.replica, settings.replica_s, room).run(),
+                copying.run(),
                 Publishing(database, settings.mlflow).run(),
             )
         finally:

@@ -147,5 +147,10 @@ DATABASE_SECONDS = Histogram(
     buckets=_QUICK,
 )
 DATABASE_BYTES = Gauge("touchstone_database_size_bytes", "Size of DuckDB's files", (RESULTS,), [FILE])
+COPY_AGE = Gauge(
+    "touchstone_copy_age_seconds",
+    "Seconds since the newest copy for reads was as the database; NaN without a copy",
+    (RESULTS,),
+)
 
 METRICS: tuple[Instrument[Any], ...] = tuple(made for made in globals().copy().values() if isinstance(made, Instrument))

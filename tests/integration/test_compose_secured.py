@@ -17,7 +17,7 @@ from tests.stack import until
 from tests.unit.test_compose import DEFAULT, FOLDER, environment, services
 
 PLACE = "/etc/touchstone/"
-CALLERS = DEFAULT - {"nats"}
+CALLERS = {*DEFAULT - {"nats"}, "replica"}
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +100,6 @@ def test_each_container_has_its_own_secrets_only() -> None:
     for service, made in services("secured.yml").items():
         secrets = {volume.partition(":")[0] for volume in made["volumes"] if ".seed:" in volume or ".key:" in volume}
         owner = {"setup": "client", "evaluator-gpu": "evaluator", "replica": "results"}.get(service, service)
-        seed = "setup" if service == "setup" else owner
+        seed = service if service in ("setup", "replica") else owner
         expected = {f"./secured/{owner}.key"} | ({f"./secured/{seed}.seed"} if service != "nats" else set())
         assert secrets == expected, service

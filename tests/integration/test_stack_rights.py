@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from deploy.local.ports import free_port
 from deploy.local.settings import ROOT
 from tests.integration.test_stack_users import receiver_thread
 from tests.rows import DATASET, write_mirror
@@ -22,7 +23,7 @@ from tests.servers.webhook_receiver import Receiver
 from tests.stack import Endpoint, Stack, running, successive_ports, until
 from tests.stub_thread import stub_thread
 from touchstone.v1 import job_pb2
-from touchstone_client import Client, Settings, suite_spec
+from touchstone_client import Client, ClientError, NotAllowedError, Settings, suite_spec
 
 pytestmark = pytest.mark.stack
 
@@ -63,6 +64,8 @@ def world(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     environment = {
         "TOUCHSTONE_WEBHOOKS_PRIVATE": "1",
         "TOUCHSTONE_METRICS_PORT": str(first),
+        "TOUCHSTONE_REPLICA_S": "1",
+        "TOUCHSTONE_REPLICA_PORT": str(free_port()),
         "TOUCHSTONE_BATCH_POLL_S": "0.1",
         "TOUCHSTONE_BATCH_MOST_POLL_S": "0.3",
         "TOUCHSTONE_ACK_WAIT_S": "2",
@@ -187,6 +190,29 @@ def test_pages_and_their_events_are_shown_to_who_logs_in(world: World) -> None:
         form = {"csrf": csrf[1], "user": "carol", "role": "user", "label": "of-carol", "days": ""}
         assert browser.post("/settings/tokens", data=form).status_code in (200, 303)
         assert browser.post("/logout", data={"csrf": csrf[1]}).status_code == 303
+
+
+def test_the_copy_is_read_with_a_token(world: World, dataset: str) -> None:
+    job = world.client.run(spec(dataset))
+    world.ends(job.job_id)
+    scheduler = f"127.0.0.1:{world.stack.scheduler_port}"
+    address = f"127.0.0.1:{world.stack._environment['TOUCHSTONE_REPLICA_PORT']}"
+    with Client(Settings(scheduler, address, world.token)) as copy:
+        until(lambda: readable(copy, job.job_id))
+        assert len(list(copy.items(job.job_id))) == ROWS
+        assert len(list(copy.dataset_rows(dataset))) == ROWS
+        assert list(copy.datasets())
+        assert copy.leaderboard("demo") is not None
+    with pytest.raises(NotAllowedError), Client(Settings(scheduler, address, "ts_wrong")) as stranger:
+        list(stranger.datasets())
+
+
+def readable(copy: Client, job_id: str) -> bool:
+    """Whether the copy is there, and has the job."""
+    try:
+        return bool(copy.result(job_id).sealed)
+    except ClientError:
+        return False
 
 
 def test_a_backup_is_made_and_metrics_are_shown(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import shutil
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from services import bus
 from services.errors import TouchstoneError
 from services.results.replica import files
 from services.results.storage.database import Database
+from services.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +54,11 @@ class Copying:
                 failing = True
                 due = time.monotonic() + self._every_s
             await asyncio.sleep(_LOOK_S)
+
+    async def measure(self) -> None:
+        """Sets the gauge of the newest copy's age. Raises OSError."""
+        newest = await asyncio.to_thread(files.newest, self._folder) if self._every_s else None
+        metrics.COPY_AGE.set(math.nan if newest is None else time.time() - newest.stat().st_mtime)
 
     @property
     def is_current(self) -> bool:

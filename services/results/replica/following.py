@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -16,6 +18,7 @@ from services.errors import DamagedFilesError, TouchstoneError, UnavailableError
 from services.results.replica import files
 from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_copy
+from services.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +55,10 @@ class Replica:
     @property
     def is_open(self) -> bool:
         return self._copy is not None
+
+    async def measure(self) -> None:
+        """Sets the gauge of the age of the copy that is read."""
+        metrics.COPY_AGE.set(math.nan if self._copy is None else time.time() - self._copy.as_of)
 
     def as_of(self) -> str:
         """When the database was as it is read now, as ISO 8601. Raises UnavailableError without a copy."""

@@ -8,11 +8,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from google.protobuf.descriptor import ServiceDescriptor
 
 from services import bus, rpc
+from services.bus.measuring import measure_connection
 from services.errors import UnavailableError
 from services.results.datasets.read_servicer import DatasetReadServicer
 from services.results.installation import Installation
@@ -80,14 +82,16 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     usable."""
     connection = await bus.connect(settings.bus.url, "results-replica", settings.bus.login)
     try:
-        async with serving.serve(metrics.RESULTS, settings.metrics):
-            await _serve(settings, stop, connection)
+        async with serving.serve(metrics.RESULTS, settings.metrics) as shown:
+            await _serve(settings, stop, connection, shown)
     finally:
         await connection.close()
 
 
-async def _serve(settings: Settings, stop: asyncio.Event, connection: bus.Bus) -> None:
+async def _serve(settings: Settings, stop: asyncio.Event, connection: bus.Bus, shown: serving.Metrics) -> None:
     replica = Replica(settings.replica)
+    shown.look(replica.measure)
+    shown.look(partial(measure_connection, connection))
     questions, store = Questions(replica), bus.Datasets(connection)
     results = ReadServicer(replica, Installation(connection), questions, settings.reads, store)
     datasets = DatasetReadServicer(store, questions, settings.reads)
@@ -103,7 +107,8 @@ async def _serve(settings: Settings, stop: asyncio.Event, connection: bus.Bus) -
             _DATASETS.full_name,
         ),
     ]
-    lookup = connection.token if settings.rpc.auth == "token" else None
+    # It writes nothing: the gateway has noted the use of the token.
+    lookup = partial(connection.token, note_use=False) if settings.rpc.auth == "token" else None
     authenticate = rpc.Authenticator(lookup, settings.rpc.service_token, settings.rpc.wrong_tokens)
     try:
         async with rpc.serve(settings.replica_listen, authenticate, services, tls=rpc.Tls.from_env()) as server:

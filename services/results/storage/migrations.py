@@ -5,7 +5,9 @@ columns from serialised jobs that were stored before, is done in Python.
 from __future__ import annotations
 
 import logging
+import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -144,7 +146,11 @@ def open_copy(path: Path) -> Connection:
     """Opens a copy of a database for reading alone. Raises UnavailableError if it cannot be read or has another schema
     than this version's."""
     try:
-        connection = duckdb.connect(str(path), read_only=True, config={**_HARDENED, "memory_limit": MEMORY})
+        settings: dict[str, Any] = {**_HARDENED, "memory_limit": MEMORY}
+        if not os.access(path.parent, os.W_OK):
+            # Next to the copy there is no room for what does not fit into memory.
+            settings["temp_directory"] = str(Path(tempfile.gettempdir()) / f"touchstone-{os.getpid()}-{path.stem}")
+        connection = duckdb.connect(str(path), read_only=True, config=settings)
         try:
             _lock_in(connection, ())
             ((schema,),) = connection.execute("SELECT max(number) FROM migrations").fetchall()

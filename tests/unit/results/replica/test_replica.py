@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
@@ -20,6 +22,7 @@ from services.results.replica.copying import Copying
 from services.results.replica.following import Replica
 from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_copy, open_file
+from services.telemetry import metrics
 
 ROWS = 2_000
 
@@ -226,3 +229,41 @@ async def test_a_copy_under_way_does_not_hold_up_the_end(
     await asyncio.wait([copies])
     given_up = isinstance(copies.exception(), UnavailableError)
     assert given_up is (files.newest(tmp_path / "replica") is None)
+
+
+async def test_a_copy_may_be_where_nothing_can_be_written(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await copier(database).copy()
+    copy = files.newest(tmp_path / "replica")
+    assert copy is not None
+    places = []
+    for writable in (True, False):
+        monkeypatch.setattr(os, "access", lambda *given, writable=writable: writable)
+        connection = open_copy(copy)
+        places += connection.execute("SELECT current_setting('temp_directory')").fetchall()
+        connection.close()
+    assert places[0] == (f"{copy}.tmp",)
+    assert Path(places[1][0]).parent == Path(tempfile.gettempdir())
+
+
+async def test_the_age_of_the_newest_copy_is_a_metric(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ages: list[float] = []
+    monkeypatch.setattr(metrics.COPY_AGE, "set", ages.append)
+    copies, replica = copier(database), Replica(tmp_path / "replica")
+    for one in (copies, replica, copier(database, 0)):
+        await one.measure()
+    assert all(map(math.isnan, ages))
+    await copies.copy()
+    copy = files.newest(tmp_path / "replica")
+    assert copy is not None
+    os.utime(copy, (time.time() - 100,) * 2)
+    await replica.look()
+    ages.clear()
+    # After a restart, too: the copy is still the newest one.
+    for one in (copier(database), replica):
+        await one.measure()
+    assert ages == [pytest.approx(100, abs=5)] * 2
+    await replica.close()
