@@ -7,8 +7,8 @@ import json
 import re
 from typing import Any
 
-from tests.chart.rendered import CHART, WORKLOADS, component, environ, of_kind, render, values_files
-from tests.chart.settings import READERS, variables_of
+from tests.chart.rendered import CHART, environ, processes, render, values_files
+from tests.chart.settings import READERS, service_of, variables_of
 
 SCHEMA = CHART / "values.schema.json"
 SECRETS = {
@@ -29,9 +29,9 @@ def settable() -> dict[str, list[str]]:
     """By service, and `all` for what every service reads: the variables that the chart does not set itself."""
     names = {service: set(variables_of(service)) for service in READERS}
     for values in values_files().values():
-        for one in of_kind(render(values), *WORKLOADS):
-            if component(one) in names:
-                names[component(one)] -= environ(one).keys()
+        for one in processes(render(values)):
+            if service_of(one) in names:
+                names[service_of(one)] -= environ(one).keys()
     for service in names:
         names[service] -= {one for one in names[service] if _MOUNTED.search(one)}
     every = set.intersection(*names.values())

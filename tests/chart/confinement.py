@@ -8,13 +8,27 @@ from collections.abc import Iterator
 
 from services import rpc
 from services.gateway import server as gateway_server
-from tests.chart.rendered import WORKLOADS, Object, component, container, environ, name, of_kind, pod
+from tests.chart.rendered import (
+    REPLICA,
+    WORKLOADS,
+    Object,
+    called,
+    component,
+    container,
+    environ,
+    name,
+    of_kind,
+    parts,
+    pod,
+    process,
+    processes,
+)
 
 LEAST_SPARE_S = 10
 
 
 def faults(objects: list[Object]) -> Iterator[str]:
-    for one in of_kind(objects, *WORKLOADS):
+    for one in processes(objects):
         yield from _restricted(one)
         yield from _grace(one)
     yield from _one_writer(objects)
@@ -39,12 +53,12 @@ def _restricted(workload: Object) -> Iterator[str]:
     }
     for fault, kept in rules.items():
         if not kept:
-            yield f"{name(workload)} {fault}"
+            yield f"{called(workload)} {fault}"
 
 
 def own_grace_s(workload: Object) -> float:
     """Seconds that the process itself takes at most to stop, after the pause before the signal."""
-    match component(workload):
+    match process(workload):
         case "evaluator":
             return float(environ(workload)["TOUCHSTONE_GRACE_S"])
         case "gateway":
@@ -62,7 +76,7 @@ def _grace(workload: Object) -> Iterator[str]:
     before = container(workload).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", [])
     pause = float(before[1]) if before[:1] == ["sleep"] else 0
     if given < pause + own_grace_s(workload) + LEAST_SPARE_S:
-        yield f"{name(workload)} is killed after {given} s, and takes up to {pause + own_grace_s(workload):g} s"
+        yield f"{called(workload)} is killed after {given} s, and takes up to {pause + own_grace_s(workload):g} s"
 
 
 def _one_writer(objects: list[Object]) -> Iterator[str]:
@@ -72,3 +86,8 @@ def _one_writer(objects: list[Object]) -> Iterator[str]:
     modes = [claim["spec"]["accessModes"] for claim in results["spec"]["volumeClaimTemplates"]]
     if modes not in ([["ReadWriteOncePod"]], [["ReadWriteOnce"]]):
         yield f"{name(results)} has volumes that several pods may write: {modes}"
+    claims = {claim["metadata"]["name"] for claim in results["spec"]["volumeClaimTemplates"]}
+    for part in parts(results):
+        writes = {mount["name"] for mount in container(part)["volumeMounts"] if not mount.get("readOnly")}
+        if process(part) == REPLICA and writes & claims:
+            yield f"{called(part)} may write the database"

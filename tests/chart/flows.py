@@ -12,19 +12,23 @@ from tests.chart.rendered import (
     WORKLOADS,
     Object,
     config_files,
-    container,
     environ,
     fits,
     labels,
     name,
     of_kind,
     port_number,
+    ports,
+    processes,
     selected,
 )
 
 _SPACE = "kubernetes.io/metadata.name"
 _ADDRESS = re.compile(r"(?:^|[@/\"])([a-z0-9-]+(?:\.[a-z0-9-]+)*):(\d+)")
-_NAMING = ("TOUCHSTONE_NATS_URL", "TOUCHSTONE_NATS_MONITOR_URL", "TOUCHSTONE_SCHEDULER", "TOUCHSTONE_RESULTS")
+_NAMING = (
+    *("TOUCHSTONE_NATS_URL", "TOUCHSTONE_NATS_MONITOR_URL"),
+    *("TOUCHSTONE_SCHEDULER", "TOUCHSTONE_RESULTS", "TOUCHSTONE_REPLICA"),
+)
 OTHER_PORTS = ("TCP 22", "TCP 53", "UDP 53", "TCP 80", "TCP 443", "TCP 4318", "TCP 5432", "TCP 8000")
 """Ports that nothing of the chart listens at."""
 
@@ -60,7 +64,7 @@ def allowed(objects: list[Object]) -> set[Flow]:
     policies = [one["spec"] for one in of_kind(objects, "NetworkPolicy")]
     workloads = {name(one): one for one in of_kind(objects, *WORKLOADS)}
     inside = [Place(one, labels(workload)) for one, workload in workloads.items()]
-    ports = {f"TCP {port['containerPort']}" for one in workloads.values() for port in container(one).get("ports", ())}
+    own = {f"TCP {port['containerPort']}" for one in workloads.values() for port in ports(one)}
     places = [*inside, *OUTSIDE]
     egress = {one.name: _rules(policies, one, "egress", "to") for one in places}
     ingress = {one.name: _rules(policies, one, "ingress", "from") for one in places}
@@ -69,7 +73,7 @@ def allowed(objects: list[Object]) -> set[Flow]:
         for source in places
         for target in places
         if source in inside or target in inside
-        for port in (*ports, *OTHER_PORTS)
+        for port in (*own, *OTHER_PORTS)
         if _may(egress[source.name], target, port) and _may(ingress[target.name], source, port)
     }
 
@@ -119,7 +123,7 @@ def _is(given: Object, place: Place) -> bool:
 def needed(objects: list[Object]) -> set[Flow]:
     """Connections that the settings name. Raises ValueError for an address that leads nowhere."""
     found = set()
-    for one in of_kind(objects, *WORKLOADS):
+    for one in processes(objects):
         texts = [value for variable, value in environ(one).items() if variable in _NAMING]
         texts += [line for _, text in config_files(one, objects) for line in text.splitlines() if "nats://" in line]
         for host, port in (match for text in texts for match in _ADDRESS.findall(text.replace(",", "\n@"))):
@@ -132,10 +136,13 @@ def needed(objects: list[Object]) -> set[Flow]:
                 (KEDA.name, name(target), f"TCP {number}") for target, number in _resolved(objects, host, int(port))
             }
     for one in of_kind(objects, "ServiceMonitor"):
+        read = {endpoint["port"] for endpoint in one["spec"]["endpoints"]}
         for service in of_kind(objects, "Service"):
             if fits(one["spec"]["selector"]["matchLabels"], service["metadata"]["labels"]):
                 ends = [
-                    _resolved(objects, service["metadata"]["name"], port["port"]) for port in service["spec"]["ports"]
+                    _resolved(objects, service["metadata"]["name"], port["port"])
+                    for port in service["spec"]["ports"]
+                    if port["name"] in read
                 ]
                 found |= {(PROMETHEUS.name, name(target), f"TCP {number}") for end in ends for target, number in end}
     return found

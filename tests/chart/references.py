@@ -6,16 +6,22 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.chart.rendered import (
+    REPLICA,
     WORKLOADS,
     Object,
+    called,
     container,
     environ,
     fits,
     labels,
     name,
     of_kind,
+    parts,
     pod,
     port_number,
+    ports,
+    process,
+    processes,
     selected,
 )
 
@@ -24,7 +30,7 @@ RUNNING = ("Deployment", "StatefulSet")
 
 
 def faults(objects: list[Object]) -> Iterator[str]:
-    for check in (_duplicates, _selectors, _services, _doors, _targets, _volumes, _probes):
+    for check in (_duplicates, _selectors, _services, _doors, _targets, _volumes, _ports, _probes):
         yield from check(objects)
 
 
@@ -58,6 +64,10 @@ def _services(objects: list[Object]) -> Iterator[str]:
         found = selected(one["spec"]["selector"], objects)
         if not found:
             yield f"{name(one)} selects no pods"
+        apart = any(len(pod(workload)["containers"]) > 1 for workload in found)
+        # Of several containers, one may be ready and another one not.
+        if apart and not one["spec"].get("publishNotReadyAddresses"):
+            yield f"{name(one)} leaves out pods of which a container is not ready"
         for port in one["spec"]["ports"]:
             numbers = {port_number(workload, port["targetPort"]) for workload in found}
             if None in numbers:
@@ -129,36 +139,51 @@ def _volumes(objects: list[Object]) -> Iterator[str]:
     for one in of_kind(objects, *WORKLOADS):
         claims = {claim["metadata"]["name"] for claim in one["spec"].get("volumeClaimTemplates", ())}
         known = {volume["name"] for volume in pod(one)["volumes"]} | claims
-        used = {mount["name"] for mount in container(one)["volumeMounts"]}
+        used = {mount["name"] for part in parts(one) for mount in container(part)["volumeMounts"]}
         if used != known:
             yield f"{name(one)} mounts {sorted(used)} and has {sorted(known)}"
         for volume in pod(one)["volumes"]:
             if "configMap" in volume and volume["configMap"]["name"] not in maps:
                 yield f"{name(one)} names the ConfigMap {volume['configMap']['name']}, which is not there"
+    for part in processes(objects):
         try:
-            variables = environ(one)
+            variables = environ(part)
         except ValueError as error:
-            yield f"{name(one)}: {error}"
+            yield f"{called(part)}: {error}"
             continue
         paths = [value for value in variables.values() if value.startswith("/")]
-        mounts = [mount["mountPath"] for mount in container(one)["volumeMounts"]]
+        mounts = [mount["mountPath"] for mount in container(part)["volumeMounts"]]
         for path in paths:
             if not any(f"{path}/".startswith(f"{mount}/") for mount in mounts):
-                yield f"{name(one)} has a setting {path} where nothing is mounted"
+                yield f"{called(part)} has a setting {path} where nothing is mounted"
+
+
+def _ports(objects: list[Object]) -> Iterator[str]:
+    """The containers of a pod share its address."""
+    for one in of_kind(objects, *WORKLOADS):
+        for port, count in Counter(port["containerPort"] for port in ports(one)).items():
+            if count > 1:
+                yield f"{name(one)} has two containers at port {port}"
 
 
 def _probes(objects: list[Object]) -> Iterator[str]:
-    for one in of_kind(objects, *RUNNING):
-        for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
-            probe = container(one).get(kind)
-            if probe is None:
-                yield f"{name(one)} has no {kind}"
-                continue
-            port = probed_port(probe)
+    for one in processes(of_kind(objects, *RUNNING)):
+        given = container(one)
+        kinds = {kind for kind in ("startupProbe", "livenessProbe", "readinessProbe") if kind in given}
+        expected = {"startupProbe", "livenessProbe"}
+        if process(one) == REPLICA:
+            if "readinessProbe" in kinds:
+                yield f"{called(one)} takes the results service away while there is no copy: it has a readinessProbe"
+        else:
+            expected.add("readinessProbe")
+        for missing in sorted(expected - kinds):
+            yield f"{called(one)} has no {missing}"
+        for kind in sorted(kinds):
+            port = probed_port(given[kind])
             if port_number(one, port) is None:
-                yield f"{name(one)} has a {kind} at a port {port} that it lacks"
-        if "grpc" in container(one).get("livenessProbe", {}):
-            yield f"{name(one)} is restarted while NATS is away: its health also says that"
+                yield f"{called(one)} has a {kind} at a port {port} that it lacks"
+        if "grpc" in given.get("livenessProbe", {}):
+            yield f"{called(one)} is restarted while NATS is away: its health also says that"
 
 
 def probed_port(probe: Object) -> int | str:

@@ -25,10 +25,10 @@ from services.telemetry import logs
 from tests import certificates
 from tests.chart.references import probed_port
 from tests.chart.rendered import (
+    REPLICA,
     SEEDS,
-    WORKLOADS,
     Object,
-    component,
+    called,
     config_files,
     container,
     environ,
@@ -36,6 +36,8 @@ from tests.chart.rendered import (
     of_kind,
     pod,
     port_number,
+    process,
+    processes,
 )
 
 READERS: dict[str, Callable[[], Any]] = {
@@ -44,10 +46,25 @@ READERS: dict[str, Callable[[], Any]] = {
     "results": results.Settings.from_env,
     "evaluator": evaluator.Settings.from_env,
 }
-MODULES = {**{service: f"services.{service}" for service in READERS}, "setup": "services.bus"}
-"""What containers start."""
-_LISTENS = ("TOUCHSTONE_SCHEDULER_LISTEN", "TOUCHSTONE_RESULTS_LISTEN", "TOUCHSTONE_EVALUATOR_LISTEN")
+COMMANDS = {
+    **{service: [f"services.{service}"] for service in READERS},
+    REPLICA: ["services.results", "--replica"],
+    "setup": ["services.bus"],
+}
+"""What containers start, by their processes."""
+_LISTENS = {
+    "scheduler": "TOUCHSTONE_SCHEDULER_LISTEN",
+    "results": "TOUCHSTONE_RESULTS_LISTEN",
+    REPLICA: "TOUCHSTONE_REPLICA_LISTEN",
+    "evaluator": "TOUCHSTONE_EVALUATOR_LISTEN",
+}
 _SECRET = re.compile(r"TOKEN|PASSWORD|SECRET|API_KEY")
+
+
+def service_of(part: Object) -> str:
+    """Whose settings the process reads."""
+    own = process(part)
+    return "results" if own == REPLICA else own
 
 
 @contextmanager
@@ -89,9 +106,10 @@ def faults(objects: list[Object]) -> Iterator[str]:
     for one in of_kind(objects, "Secret"):
         yield f"{name(one)} holds a secret"
     yield from _consumers(objects)
-    for one in of_kind(objects, *WORKLOADS):
+    yield from _copies(objects)
+    for one in processes(objects):
         yield from _secrets(one)
-        if component(one) in MODULES:
+        if process(one) in COMMANDS:
             yield from _variables(one, objects)
 
 
@@ -109,34 +127,43 @@ def _consumers(objects: list[Object]) -> Iterator[str]:
                 yield f"{name(one)} looks at other consumers than those of {path.name}: {expected}"
 
 
+def _copies(objects: list[Object]) -> Iterator[str]:
+    """One process writes copies, one reads them, and gateways ask that one: all or none."""
+    given = {process(one): environ(one) for one in processes(objects)}
+    reads = REPLICA in given
+    if ("TOUCHSTONE_REPLICA_S" in given["results"]) is not reads:
+        yield f"Copies are {'read, and nobody writes them' if reads else 'written, and nobody reads them'}"
+    if ("TOUCHSTONE_REPLICA" in given["gateway"]) is not reads:
+        yield f"Copies are {'read, and no gateway asks for them' if reads else 'asked for, and nobody reads them'}"
+
+
 def _secrets(workload: Object) -> Iterator[str]:
     for one in container(workload)["env"]:
         given = one.get("value", "").replace("$(NATS_TOKEN)", "")
         if _SECRET.search(one["name"]) and given.strip('"'):
-            yield f"{name(workload)} has the secret {one['name']} as a text"
+            yield f"{called(workload)} has the secret {one['name']} as a text"
         reference = one.get("valueFrom", {}).get("secretKeyRef")
         if reference is not None and not (reference.get("name") and reference.get("key")):
-            yield f"{name(workload)} names no secret for {one['name']}"
+            yield f"{called(workload)} names no secret for {one['name']}"
     for volume in pod(workload)["volumes"]:
-        if volume["name"] == "seed" and [one["key"] for one in volume["secret"]["items"]] != [
-            f"{component(workload)}.seed"
-        ]:
-            yield f"{name(workload)} has the seeds of others"
+        items = volume.get("secret", {}).get("items", [])
+        if volume["name"].endswith("seed") and [one["key"] for one in items] != [f"{process(workload)}.seed"]:
+            yield f"{called(workload)} has the seeds of others"
 
 
 def _variables(workload: Object, objects: list[Object]) -> Iterator[str]:
-    service, given = component(workload), environ(workload)
-    if container(workload)["command"] != ["python", "-m", MODULES[service]]:
-        yield f"{name(workload)} starts {container(workload)['command']}"
+    service, given = service_of(workload), environ(workload)
+    if container(workload)["command"] != ["python", "-m", *COMMANDS[process(workload)]]:
+        yield f"{called(workload)} starts {container(workload)['command']}"
     for unknown in sorted({one for one in given if one.startswith("TOUCHSTONE_")} - variables_of(service)):
-        yield f"{name(workload)} has {unknown}, which its code does not read"
+        yield f"{called(workload)} has {unknown}, which its code does not read"
     # What is mounted in the container is below this folder.
     with TemporaryDirectory() as folder:
         here = {one: folder + value if value.startswith("/") else value for one, value in given.items()}
         for variable in given.keys() & {"TOUCHSTONE_STATE_DIR", "TOUCHSTONE_DATA_DIR"}:
             Path(here[variable]).mkdir(parents=True)
         files = {str(path): text for path, text in config_files(workload, objects)}
-        files |= {path: text for path, text in _from_secrets(service).items() if path in given.values()}
+        files |= {path: text for path, text in _from_secrets(process(workload)).items() if path in given.values()}
         for path, text in files.items():
             Path(folder + path).parent.mkdir(parents=True, exist_ok=True)
             Path(folder + path).write_text(text)
@@ -146,19 +173,19 @@ def _variables(workload: Object, objects: list[Object]) -> Iterator[str]:
                 if service == "evaluator":
                     for known in endpoint.load(environment.file("TOUCHSTONE_ENDPOINTS", "")):
                         if known.problem:
-                            yield f"{name(workload)}: {known.unusable}"
+                            yield f"{called(workload)}: {known.unusable}"
         except InvalidRequestError as error:
-            yield f"{name(workload)} does not start: {error.message}"
+            yield f"{called(workload)} does not start: {error.message}"
     if service in READERS:
         yield from _ports(workload, given)
 
 
-def _from_secrets(service: str) -> dict[str, str]:
-    """Files that a service may have from secrets."""
+def _from_secrets(own_process: str) -> dict[str, str]:
+    """Files that a process may have from secrets."""
     own, key, authority = certificate()
     folder = "/etc/touchstone"
     return {
-        f"{folder}/nats/seed": SEEDS[service],
+        f"{folder}/nats/seed": SEEDS[own_process],
         f"{folder}/tls/tls.crt": own,
         f"{folder}/tls/tls.key": key,
         f"{folder}/tls/ca.crt": authority,
@@ -175,14 +202,17 @@ def certificate() -> tuple[str, str, str]:
 
 
 def _ports(workload: Object, given: Mapping[str, str]) -> Iterator[str]:
-    expected = {"metrics": given.get("TOUCHSTONE_METRICS_LISTEN", "").rpartition(":")[2]}
-    if component(workload) == "gateway":
-        expected["http"] = given.get("TOUCHSTONE_HTTP_PORT", "")
-    else:
-        expected["grpc"] = next((given[one].rpartition(":")[2] for one in _LISTENS if one in given), "")
+    own = process(workload)
+    # Within a pod, names of ports are different.
+    door = {"gateway": "http", REPLICA: REPLICA}.get(own, "grpc")
+    listens = given.get("TOUCHSTONE_HTTP_PORT" if own == "gateway" else _LISTENS[own], "").rpartition(":")[2]
+    metrics = f"{REPLICA}-metrics" if own == REPLICA else "metrics"
+    expected = {metrics: given.get("TOUCHSTONE_METRICS_LISTEN", "").rpartition(":")[2], door: listens}
     actual = {port["name"]: str(port["containerPort"]) for port in container(workload)["ports"]}
     if actual != expected:
-        yield f"{name(workload)} has the ports {actual}, and its settings {expected}"
+        yield f"{called(workload)} has the ports {actual}, and its settings {expected}"
+    if "readinessProbe" not in container(workload):
+        return
     asked = probed_port(container(workload)["readinessProbe"])
-    if str(port_number(workload, asked)) != expected.get("grpc", expected.get("http")):
-        yield f"{name(workload)} is asked for its health at {asked}"
+    if str(port_number(workload, asked)) != listens:
+        yield f"{called(workload)} is asked for its health at {asked}"

@@ -57,6 +57,12 @@ VALUES: dict[str, tuple[str, Sequence[str | int], Any, str]] = {
     "an ingress without a host": ("tls", ["gateway", "ingress", "host"], "", "'/gateway/ingress/host'"),
     "a disk that several nodes write": ("default", ["results", "volume", "accessMode"], "ReadWriteMany", "accessMode'"),
     "a group that may call everything": ("keda", ["evaluators", 1, "egress"], [{}], "vllm may reach the intranet"),
+    "a time between copies as a text": (
+        "replica", ["results", "replica", "everyS"], "30", "'/results/replica/everyS'",
+    ),
+    "a setting that the chart has": (
+        "default", ["results", "settings", "TOUCHSTONE_REPLICA_S"], "30", "'TOUCHSTONE_REPLICA_S'",
+    ),
     "a door that nobody may enter": (
         "default", ["gateway", "from"], [{"podSelector": {"matchLabels": {"app": "x"}}}], "browsers may not reach",
     ),
@@ -189,6 +195,58 @@ TEMPLATES: dict[str, tuple[str, str, str, str, str]] = {
     "a token and a key": (
         "rights", "_helpers.tpl", "{{- $before = printf",
         "{{- end }}\n{{- if true }}\n{{- $before = printf", "does not start",
+    ),
+    "a copy that nobody writes": (
+        "replica", "results.yaml", "            - name: TOUCHSTONE_REPLICA_S\n"
+        "              value: {{ .replica.everyS | quote }}\n", "",
+        "read, and nobody writes them",
+    ),
+    "a copy that nobody asks for": (
+        "replica", "gateway.yaml", "- name: TOUCHSTONE_REPLICA\n"
+        '              value: {{ include "touchstone.replicaAddress" $this }}\n', "",
+        "no gateway asks for them",
+    ),
+    "a reader of copies that takes its pod away": (
+        "replica", "results.yaml", "startupProbe:\n            httpGet: {path: /metrics, port: replica-metrics}",
+        "readinessProbe:\n            grpc: {port: {{ $ports.replica }}}\n          startupProbe:\n"
+        "            httpGet: {path: /metrics, port: replica-metrics}",
+        "takes the results service away",
+    ),
+    "a reader that is reached only with its writer": (
+        "replica", "results.yaml",
+        "and so neither is the pod.\n  publishNotReadyAddresses: true\n", "and so neither is the pod.\n",
+        "Service trial-replica leaves out pods",
+    ),
+    "a writer that is reached only with its reader": (
+        "replica", "results.yaml",
+        "its reader of copies starts.\n  publishNotReadyAddresses: true\n", "its reader of copies starts.\n",
+        "Service trial-results leaves out pods",
+    ),
+    "a reader that may write": (
+        "replica", "results.yaml", "mountPath: /var/lib/touchstone, readOnly: true", "mountPath: /var/lib/touchstone",
+        "trial-results's replica may write the database",
+    ),
+    "a reader at its writer's port": (
+        "replica", "_helpers.tpl", "replicaMetrics: 9465", "replicaMetrics: 9464", "has two containers at port 9464",
+    ),
+    "a reader that starts as a writer": (
+        "replica", "results.yaml", "services.results, --replica]", "services.results]", "replica starts ['python'",
+    ),
+    "a reader with the key of its writer": (
+        "together", "results.yaml", "key: replica.seed", "key: results.seed", "replica has the seeds of others",
+    ),
+    "a copy that no policy lets be asked": (
+        "replica", "networkpolicies.yaml", '"ports" (list $p.replica)', '"ports" (list $p.results)',
+        "trial-gateway may not reach StatefulSet trial-results at TCP 8054",
+    ),
+    "a copy that everybody may ask": (
+        "replica", "networkpolicies.yaml", '(dict "from" (list "gateway") "to" "results" "ports" (list $p.replica))',
+        '(dict "from" (list "gateway" "evaluator") "to" "results" "ports" (list $p.replica))',
+        "evaluator-public may reach StatefulSet trial-results at TCP 8054",
+    ),
+    "metrics of a copy that nobody may read": (
+        "together", "networkpolicies.yaml", '"port" $p.replicaMetrics', '"port" $p.metrics',
+        "Prometheus may not reach StatefulSet trial-results at TCP 9465",
     ),
     "a certificate that is not mounted": (
         "tls", "_helpers.tpl", "mountPath: /etc/touchstone/tls", "mountPath: /etc/tls", "where nothing is mounted",

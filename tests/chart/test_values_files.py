@@ -11,10 +11,10 @@ from tests.chart.rendered import (
     CHART,
     NAMESPACE,
     ROOT,
-    WORKLOADS,
-    component,
     environ,
     of_kind,
+    process,
+    processes,
     render,
     values_files,
 )
@@ -23,7 +23,7 @@ FILES = values_files()
 
 
 def test_there_is_a_file_for_each_way() -> None:
-    assert {"default", "small", "gpu", "keda", "monitoring", "tls"} <= set(FILES)
+    assert {"default", "small", "gpu", "keda", "monitoring", "tls", "replica"} <= set(FILES)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -47,6 +47,8 @@ def test_clients_of_grpc_may_be_let_in() -> None:
         "a neighbour may reach StatefulSet trial-results at TCP 8052",
         "a neighbour may reach StatefulSet trial-scheduler at TCP 8051",
     ]
+    with_copy = list(faults({**FILES["replica"], "grpcFrom": neighbours}))
+    assert [one.rpartition(" ")[2] for one in with_copy] == ["8052", "8054", "8051"]
 
 
 @pytest.mark.parametrize("service", ["gateway", "results"])
@@ -58,8 +60,9 @@ def test_a_service_may_be_let_out(service: str) -> None:
 
 def test_settings_reach_every_service() -> None:
     name = "TOUCHSTONE_WRONG_TOKENS"
-    objects = render({"settings": {name: "50"}, "scheduler": {"settings": {"TOUCHSTONE_RUNNING_JOBS": "7"}}})
-    given = {component(one): environ(one) for one in of_kind(objects, *WORKLOADS)}
+    values = {**FILES["replica"], "scheduler": {"settings": {"TOUCHSTONE_RUNNING_JOBS": "7"}}}
+    objects = render({**values, "settings": {name: "50"}})
+    given = {process(one): environ(one) for one in processes(objects)}
     assert {one for one, variables in given.items() if variables.get(name) == "50"} == given.keys() - {"nats"}
     assert given["scheduler"]["TOUCHSTONE_RUNNING_JOBS"] == "7"
 

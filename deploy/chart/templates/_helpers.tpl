@@ -5,7 +5,9 @@ http: 8080
 scheduler: 8051
 results: 8052
 evaluator: 8053
+replica: 8054
 metrics: 9464
+replicaMetrics: 9465
 nats: 4222
 monitor: 8222
 routes: 6222
@@ -100,7 +102,7 @@ securityContext:
 - name: TOUCHSTONE_SERVICE_TOKEN
   valueFrom: {secretKeyRef: {name: {{ $values.secrets.serviceToken.name }}, key: {{ $values.secrets.serviceToken.key }}}}
 - name: TOUCHSTONE_METRICS_LISTEN
-  value: {{ printf "0.0.0.0:%v" $ports.metrics | quote }}
+  value: {{ printf "0.0.0.0:%v" (ternary $ports.replicaMetrics $ports.metrics (eq .component "replica")) | quote }}
 {{- if $values.tls.enabled }}
 - name: TOUCHSTONE_TLS_CA
   value: /etc/touchstone/tls/ca.crt
@@ -121,7 +123,7 @@ securityContext:
   value: /etc/touchstone/tls/tls.key
 {{- end }}
 {{- end }}
-{{- if has .component (list "scheduler" "results") }}
+{{- if has .component (list "scheduler" "results" "replica") }}
 - name: TOUCHSTONE_READS
   value: {{ $values.reads }}
 {{- end }}
@@ -185,6 +187,10 @@ dns:///{{ .root.Release.Name }}-scheduler.{{ .root.Release.Namespace }}.svc:{{ (
 
 {{- define "touchstone.resultsAddress" -}}
 {{ .root.Release.Name }}-results.{{ .root.Release.Namespace }}.svc:{{ (include "touchstone.ports" . | fromYaml).results }}
+{{- end }}
+
+{{- define "touchstone.replicaAddress" -}}
+{{ .root.Release.Name }}-replica.{{ .root.Release.Namespace }}.svc:{{ (include "touchstone.ports" . | fromYaml).replica }}
 {{- end }}
 
 {{/* Volumes of every service: room for temporary files, certificates, and the seed of an nkey. */}}
