@@ -229,6 +229,12 @@ SERVICES: Mapping[str, list[Question]] = {
             {"{{file}}": "sum by (file) (touchstone_database_size_bytes)"},
         ),
         Question(
+            "Items between database and archive",
+            "Per second. Those that left are in the archive alone, until somebody opens their run.",
+            "short",
+            {"left": _rate("touchstone_items_left_total"), "returned": _rate("touchstone_items_returned_total")},
+        ),
+        Question(
             "Age of the copy for reads",
             "Seconds since it was as the database. Nothing is shown without a copy.",
             "s",
