@@ -137,6 +137,7 @@ def run_experiment(
 def start_decision(
     baseline: job_pb2.JobSpec,
     candidate: job_pb2.JobSpec,
+    further: Iterable[job_pb2.JobSpec],
     error: float,
     margin: float,
     seed: int,
@@ -146,6 +147,7 @@ def start_decision(
         request_id=request_id or uuid.uuid4().hex,
         baseline=baseline,
         candidate=candidate,
+        further_candidates=further,
         error=error,
         margin=margin,
         seed=seed,

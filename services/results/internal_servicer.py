@@ -10,7 +10,7 @@ from typing import Any
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError
 from services.results.calls import recorded
-from services.results.decisions.reads import read_evidence
+from services.results.decisions.evidence import read_evidence
 from services.results.experiments.preparing import Experiments
 from services.results.imports import reads as imported
 from services.results.intake import writes
@@ -124,7 +124,8 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
     async def ReadEvidence(self, request: internal.ReadEvidenceRequest, context: Any) -> internal.ReadEvidenceResponse:
         rpc.require_admin()
         await self._reached(request.results_sequence, context)
-        found = await self._database.read_long(lambda c: read_evidence(c, request.baseline, request.candidate))
+        jobs = (request.baseline, request.candidate, *request.further_candidates)
+        found = await self._database.read_long(lambda c: read_evidence(c, jobs, whole=False))
         return internal.ReadEvidenceResponse(decision=found)
 
     async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:

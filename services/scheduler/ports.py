@@ -147,7 +147,7 @@ class Results(Protocol):
         """Jobs of any age over a dataset, newest first."""
         ...
 
-    async def evidence(self, baseline: job_pb2.Job, candidate: job_pb2.Job, sequence: int) -> decision_pb2.Decision:
+    async def evidence(self, jobs: Sequence[job_pb2.Job], sequence: int) -> decision_pb2.Decision:
         """What the answers to a decision's jobs say, once RESULTS is stored up to `sequence`."""
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import grpc
@@ -107,11 +107,12 @@ class ResultsClient:
             raise rpc.from_rpc_error(error) from error
         return answer.dataset
 
-    async def evidence(self, baseline: job_pb2.Job, candidate: job_pb2.Job, sequence: int) -> decision_pb2.Decision:
+    async def evidence(self, jobs: Sequence[job_pb2.Job], sequence: int) -> decision_pb2.Decision:
+        baseline, candidate, *further = jobs
         request = results_internal_service_pb2.ReadEvidenceRequest(
-            baseline=baseline, candidate=candidate, results_sequence=sequence
+            baseline=baseline, candidate=candidate, further_candidates=further, results_sequence=sequence
         )
-        for job in (request.baseline, request.candidate):
+        for job in (request.baseline, request.candidate, *request.further_candidates):
             job.spec.ClearField("webhook_url")
         try:
             answer = await self._internal.ReadEvidence(request, timeout=_ASK_S, metadata=self._metadata)

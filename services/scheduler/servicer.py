@@ -94,10 +94,11 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return await self._lead().experiments.run(rpc.require_admin(), request)
 
     async def StartDecision(self, request: pb.StartDecisionRequest, context: Any) -> pb.StartDecisionResponse:
-        specs, desk = (request.baseline, request.candidate), self._desk
-        sides = decision_rules.sides(request)
-        baseline, candidate = await desk.create_all(rpc.identity(), request.request_id, specs, sides)
-        return pb.StartDecisionResponse(decision_id=baseline.job_id, baseline=baseline, candidate=candidate)
+        sides, specs, desk = decision_rules.sides(request), decision_rules.specs(request), self._desk
+        baseline, candidate, *further = await desk.create_all(rpc.identity(), request.request_id, specs, sides)
+        return pb.StartDecisionResponse(
+            decision_id=baseline.job_id, baseline=baseline, candidate=candidate, further_candidates=further
+        )
 
     async def GetJob(self, request: pb.GetJobRequest, context: Any) -> pb.GetJobResponse:
         return pb.GetJobResponse(job=self._reads.job(rpc.identity(), self._desk.get(request.job_id)))

@@ -1,4 +1,4 @@
-"""What a decision says, in words. Pure."""
+"""What a decision is about and says, in words. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from services import further_fields
 from services.words.jobs import work_of
 from services.words.refusals import counted
 from services.words.sampling import PARAMETERS
-from touchstone.v1 import job_pb2
+from touchstone.v1 import decision_pb2, job_pb2
 
+MOST_MODELS = 20
 DEFAULT_ERROR = 0.05
 LEAST_ERROR, MOST_ERROR = 0.0001, 0.5
 MOST_MARGIN = 0.999
 _LONGEST = 60
+_Racer = decision_pb2.Racer
 _SAID = {
     job_pb2.DECISION_VERDICT_BETTER: "{candidate} is better than {baseline}",
     job_pb2.DECISION_VERDICT_WORSE: "{candidate} is worse than {baseline}",
@@ -29,6 +31,44 @@ _OPEN = "It is not decided whether {candidate} is better than {baseline}"
 def said(verdict: job_pb2.DecisionVerdict, candidate: str, baseline: str, margin: float) -> str:
     """What was found of the two, which are called that, as a sentence without its end."""
     return _SAID.get(verdict, _OPEN).format(candidate=candidate, baseline=baseline, margin=margin)
+
+
+def said_of_race(found: decision_pb2.Decision, called: Sequence[str], margin: float) -> str:
+    """What was found of the models of a race, which are called that, as a sentence without its end."""
+    left = [name for name, racer in zip(called, found.racers, strict=True) if is_left(racer)]
+    models = sum(racer.state != _Racer.STATE_WITHDRAWN for racer in found.racers)
+    if found.verdict == job_pb2.DECISION_VERDICT_BEST:
+        return f"{left[0]} is the best of {counted(models, 'model')}"
+    if not found.verdict:
+        return f"It is not decided which of {counted(models, 'model')} is the best"
+    together = f"{', '.join(left[:-1])} and {left[-1]}"
+    if found.verdict == job_pb2.DECISION_VERDICT_EQUIVALENT:
+        said = f"{together} differ by less than {margin:g}"
+    else:
+        said = f"{together} are not shown to differ, and all items are unlikely to show it"
+    return said if len(left) == models else f"{said}. The best is one of them"
+
+
+def is_left(racer: decision_pb2.Racer) -> bool:
+    """Whether it is still in the race, or was at the end."""
+    return racer.state in (_Racer.STATE_RACING, _Racer.STATE_BEST, _Racer.STATE_LEFT)
+
+
+def job_ids(job: job_pb2.Job) -> list[str]:
+    """The jobs of its decision, the baseline's first."""
+    side = job.spec.deciding
+    pair = [side.against_job_id, job.job_id] if side.candidate else [job.job_id, side.against_job_id]
+    return [*side.race_job_ids] or pair
+
+
+def decision_id(job: job_pb2.Job) -> str:
+    """The id of the decision that the job belongs to."""
+    return job_ids(job)[0]
+
+
+def models_of(side: job_pb2.Deciding) -> int:
+    """How many models the decision is about."""
+    return len(side.race_job_ids) or 2
 
 
 def names(specs: Sequence[job_pb2.JobSpec]) -> list[str]:

@@ -10,6 +10,7 @@ from touchstone.v1 import (
     call_pb2,
     comparison_pb2,
     dataset_pb2,
+    decision_pb2,
     endpoint_pb2,
     item_result_pb2,
     job_pb2,
@@ -112,6 +113,7 @@ PRICE_SOURCES = _words(endpoint_pb2.Prices.Source)
 ENDPOINT_STATES = _words(endpoint_pb2.Endpoint.State)
 COMPARISON_VERDICTS = _words(comparison_pb2.Verdict)
 DECISION_VERDICTS = _words(job_pb2.DecisionVerdict)
+RACER_STATES = _words(decision_pb2.Racer.State)
 METRIC_RULES = _words(suite_pb2.MetricSpec.Rule)
 ROLES = _words(token_pb2.Role)
 

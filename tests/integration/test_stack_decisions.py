@@ -82,13 +82,13 @@ def upload(stack: Stack, prompt: str) -> str:
 
 
 def start(
-    stack: Stack, dataset: str, baseline: str, candidate: str, **options: Any
+    stack: Stack, dataset: str, baseline: str, candidate: str, *further: str, **options: Any
 ) -> scheduler_service_pb2.StartDecisionResponse:
     def spec(place: str) -> job_pb2.JobSpec:
         model, _, endpoint = place.partition("@")
         return job_pb2.JobSpec(endpoint=endpoint, model=model, dataset=job_pb2.DatasetWork(dataset_id=dataset))
 
-    return started(stack, spec(baseline), spec(candidate), **options)
+    return started(stack, spec(baseline), spec(candidate), *map(spec, further), **options)
 
 
 def answers(stack: Stack, job_id: str) -> bool:
@@ -151,6 +151,34 @@ def test_a_kill_of_any_process_changes_no_verdict(stack: Stack, server: Graded, 
         decision = ended(stack, made)
         assert (decision.verdict, decision.decided_at) == (undisturbed.verdict, undisturbed.decided_at), service
         assert decision.saved.items > 0, service
+
+
+def test_a_race_finds_the_best_whatever_is_killed(stack: Stack, server: Graded, dataset: str) -> None:
+    models = ("weak@one", "strong@two", "other@one", "twin@two", "weak@two")
+    beaten: dict[str, dict[str, tuple[int, str]]] = {}
+    for service in ("", "scheduler", "results"):
+        server.records.clear()
+        made = start(stack, dataset, *models, seed=8)
+        if service:
+            until(lambda: sum(asked(server).values()) > 150, 60)
+            stack.kill(service)
+            until(partial(answers, stack, made.decision_id), 120)
+        found = ended(stack, made)
+        assert found.verdict == job_pb2.DECISION_VERDICT_BEST, service
+        assert [racer.job.spec.model for racer in found.racers if racer.state == racer.STATE_BEST] == ["strong"]
+        assert {racer.job.state for racer in found.racers} == {CANCELLED}
+        assert found.saved.items > 3 * ROWS, service
+        names = {racer.job.job_id: f"{racer.job.spec.model}@{racer.job.spec.endpoint}" for racer in found.racers}
+        beaten[service] = {
+            names[racer.job.job_id]: (racer.beaten_at, names.get(racer.against_job_id, "")) for racer in found.racers
+        }
+        assert all(
+            f"{by} is better, after {at:,} of" in racer.job.reason
+            for racer in found.racers
+            for at, by in [beaten[service][names[racer.job.job_id]]]
+            if at
+        )
+    assert beaten[""] == beaten["scheduler"] == beaten["results"]
 
 
 def test_no_call_ends_later_than_2_s_after_the_answers_that_decide(stack: Stack, server: Graded, dataset: str) -> None:

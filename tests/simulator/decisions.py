@@ -21,7 +21,8 @@ import numpy as np
 
 from services import decision_order
 from services.bus import KIND_ITEMS, ResultHeaders, parse_results_subject
-from services.results.decisions import answers, reads
+from services.results.decisions import answers
+from services.results.decisions.evidence import read_evidence
 from services.results.sequential.draws import Pair
 from services.results.sequential.evidence import Evidence, evidence
 from services.words.enums import DECISION_VERDICTS
@@ -202,7 +203,7 @@ class Decisions:
         found = self.expected(baseline, candidate) if baseline.plan and candidate.plan else None
         if found is None:
             return
-        read = reads.read_evidence(MemoryConnection(stored), baseline, candidate)  # type: ignore[arg-type]
+        read = read_evidence(MemoryConnection(stored), (baseline, candidate))  # type: ignore[arg-type]
         if verdicts and (read.verdict, read.decided_at) != verdicts[0]:
             yield f"decision {baseline.job_id} was {verdicts[0]}, and reads as {(read.verdict, read.decided_at)}"
         both = {baseline.state, candidate.state}

@@ -185,7 +185,7 @@ class Jobs(Calls):
         self,
         baseline: job_pb2.JobSpec,
         candidate: job_pb2.JobSpec,
-        *,
+        *further: job_pb2.JobSpec,
         error: float = DEFAULT_ERROR,
         margin: float = 0.0,
         seed: int = 0,
@@ -194,8 +194,10 @@ class Jobs(Calls):
         """Asks two models the same items in one random order, until it is known whether the candidate is better or
         worse than the baseline, equivalent within `margin`, or unlikely to be shown to differ. `error` is the chance
         of a wrong verdict, `seed` that of the order. `decision` reads the verdict; the jobs stop once it is known.
-        Request ids work as in `run`."""
-        request = requests.start_decision(baseline, candidate, error, margin, seed, request_id)
+        Request ids work as in `run`.
+
+        With `further` candidates, it is a race: which model is the best? A job stops when another model is better."""
+        request = requests.start_decision(baseline, candidate, further, error, margin, seed, request_id)
         return await self._ask(request, scheduler_service_pb2.StartDecisionResponse)
 
     async def run_experiment(

@@ -14,7 +14,7 @@ import numpy as np
 
 from services import decision_order
 from services.results.scores import metric_kinds
-from services.results.sequential.draws import Pair
+from services.results.sequential.draws import ALONE, Draws, Plan, draws_from
 from services.results.statistics.metric_values import Floats, Ints
 from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
@@ -24,47 +24,88 @@ _WAITS, _FAILED, _UNSCORED, _SCORED = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """`pairs` have the baseline's score first; `strata` counts the items of tasks, where all tasks count the same.
-    `total` is how many pairs there can be, `failed` how many items before the last pair a job has not answered after
-    all retries. `ended`: no more pairs will come."""
+class Pairs:
+    """`seen` pairs of two jobs as draws. `total` is how many there can be, `failed` how many items before the last pair
+    a job has not answered after all retries. `ended`: there is at least one pair, and no more will come.
 
-    pairs: Sequence[Pair]
-    strata: Mapping[str, int]
+    `items` (seen,) says after how many items of the order each pair is there; `reached` is how many items both have an
+    outcome to.
+    """
+
+    draws: Draws
+    seen: int
     total: int
     failed: int
     ended: bool
+    items: Ints
+    reached: int
+
+    def item(self, pair: int) -> int:
+        """After how many items of the order the first `pair` pairs, 1 or more, are there; all of them if no more will
+        come."""
+        return self.reached if self.ended and pair == self.seen else int(self.items[pair - 1])
 
 
-def read(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) -> Answers:
-    """Both jobs have a plan of the same tasks."""
-    archived_items.require(connection, baseline.job_id, candidate.job_id)
-    plan = baseline.plan
-    statistics = [statistic_of(task) for task in plan]
-    sizes = [task.items for task in plan]
-    starts = [0, *accumulate(sizes)]
-    order = np.array(
-        [starts[task] + position for task, position in decision_order.order(plan, baseline.spec.deciding.seed)],
-        dtype=np.int64,
-    )
-    states, scores = zip(*(_answers(connection, job, statistics, starts) for job in (baseline, candidate)), strict=True)
-    both = np.minimum(*states)[order]
-    waiting = np.flatnonzero(both == _WAITS)
-    reached = int(waiting[0]) if len(waiting) else len(order)
-    there = order[:reached][both[:reached] == _SCORED]
-    tasks = np.repeat(np.arange(len(plan)), sizes)
-    counts = [size if name is not None else 0 for size, name in zip(sizes, statistics, strict=True)]
-    averaged = any(task.weighting == suite_pb2.WEIGHTING_TASKS for task in plan)
-    strata = {task.task: count for task, count in zip(plan, counts, strict=True) if count} if averaged else {}
-    names = [task.task if task.task in strata else "" for task in plan]
-    first, second = (one[there].tolist() for one in scores)
-    return Answers(
-        pairs=[Pair(a, b, names[task]) for a, b, task in zip(first, second, tasks[there].tolist(), strict=True)],
-        strata=strata,
-        total=sum(counts),
-        failed=int((both[:reached] == _FAILED).sum()),
-        ended=reached == len(order),
-    )
+class Answers:
+    """What the jobs of a decision have answered so far, in its order. Jobs are known by their places."""
+
+    def __init__(self, connection: Connection, jobs: Sequence[job_pb2.Job]) -> None:
+        """All jobs with a plan have one of the same tasks, and at least one has a plan."""
+        archived_items.require(connection, *(job.job_id for job in jobs))
+        plan = next(job.plan for job in jobs if job.plan)
+        statistics = [statistic_of(task) for task in plan]
+        starts = [0, *accumulate(task.items for task in plan)]
+        ordered = decision_order.order(plan, jobs[0].spec.deciding.seed)
+        tasks = np.array([task for task, _ in ordered], dtype=np.int64)
+        order = np.array([starts[task] + position for task, position in ordered], dtype=np.int64)
+        self.items = len(order)
+        """Of the order."""
+        self._states: list[Ints] = []
+        self._scores: list[Floats] = []
+        for job in jobs:
+            states, scores = _answers(connection, job, statistics, starts)
+            self._states.append(states[order])
+            self._scores.append(scores[order])
+        counts = [task.items if name is not None else 0 for task, name in zip(plan, statistics, strict=True)]
+        averaged = any(task.weighting == suite_pb2.WEIGHTING_TASKS for task in plan)
+        strata = {task.task: count for task, count in zip(plan, counts, strict=True) if count} if averaged else {}
+        self._plan = Plan(sum(counts), strata, {}, 1)
+        names = {name: place for place, name in enumerate(sorted(strata))}
+        self._places = np.array([names.get(task.task, 0) for task in plan], dtype=np.int64)[tasks]
+
+    def reach(self, job: int) -> int:
+        """The items of the order before the first one that the job has yet to answer."""
+        return _reach(self._states[job])
+
+    def mean(self, job: int, upto: int) -> float | None:
+        """The job's mean score over the order's first items; None without one. If tasks have equal weight, the mean
+        over tasks."""
+        there = self._states[job][:upto] == _SCORED
+        scores, places = self._scores[job][:upto][there], self._places[:upto][there]
+        means = [float(scores[places == place].mean()) for place in np.unique(places)]
+        return sum(means) / len(means) if means else None
+
+    def pairs(self, first: int, second: int) -> Pairs:
+        """Of two jobs: the second one's scores minus those of the first."""
+        both = np.minimum(self._states[first], self._states[second])
+        reached = _reach(both)
+        there = np.flatnonzero(both[:reached] == _SCORED)
+        seen, total = len(there), self._plan.total
+        ended = seen > 0 and (reached == self.items or seen == total)
+        draws = draws_from(
+            (self._scores[second] - self._scores[first])[there],
+            self._places[there],
+            np.full(seen, ALONE),
+            self._plan,
+            ended=ended,
+        )
+        failed = int((both[:reached] == _FAILED).sum())
+        return Pairs(draws, seen, total, failed, ended, there + 1, reached)
+
+
+def _reach(states: Ints) -> int:
+    waiting = np.flatnonzero(states == _WAITS)
+    return int(waiting[0]) if len(waiting) else len(states)
 
 
 def _answers(

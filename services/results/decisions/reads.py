@@ -8,91 +8,39 @@ from contextlib import suppress
 
 from services.errors import NotFoundError
 from services.results import paging
-from services.results.decisions import answers
+from services.results.decisions.evidence import read_evidence
 from services.results.runs import job_reads
-from services.results.sequential.evidence import evidence
 from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals
-from services.words.enums import DECISION_VERDICTS
-from services.words.jobs import FINISHED, items_of
+from services.words.decisions import decision_id, job_ids
+from services.words.jobs import ENDED_EARLY, FINISHED, items_of
 from touchstone.v1 import decision_pb2, job_pb2, results_service_pb2
 
-_NOTHING = -1000.0
-"""The logarithm of no evidence at all: infinity has no form in JSON."""
-_OTHER_PLAN = (
-    "The jobs have other items, so their answers cannot be compared. Give all evaluators the same data, and name "
-    "datasets whose rows have the same ids, references and scoring in the same order."
-)
-_NO_SCORES = "The items of these tasks have no scores of their own, so no verdict is possible."
-
-
-def read_evidence(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) -> decision_pb2.Decision:
-    """What the answers say, without the jobs."""
-    side = baseline.spec.deciding
-    decision = decision_pb2.Decision(decision_id=baseline.job_id, items_total=items_of(baseline))
-    if not baseline.plan or not candidate.plan:
-        return decision
-    if not _same_items(baseline.plan, candidate.plan):
-        decision.note = _OTHER_PLAN
-        return decision
-    if all(answers.statistic_of(task) is None for task in baseline.plan):
-        decision.note = _NO_SCORES
-        return decision
-    there = answers.read(connection, baseline, candidate)
-    found = evidence(
-        there.pairs,
-        error=side.error,
-        margin=side.margin,
-        total=there.total,
-        strata=there.strata,
-        ended=there.ended,
-    )
-    decision.pairs, decision.failed = found.seen, there.failed
-    decision.verdict = DECISION_VERDICTS.get(found.verdict, job_pb2.DECISION_VERDICT_UNSPECIFIED)
-    decision.decided_at = found.decided_at or 0
-    if found.difference is not None:
-        decision.difference = found.difference
-    decision.low, decision.high = found.interval
-    decision.threshold, decision.unlikely = found.threshold, found.unlikely
-    for look in found.path:
-        decision.path.add(
-            pairs=look.items,
-            better=look.better,
-            worse=look.worse,
-            equivalent=max(look.equivalent, _NOTHING),
-            chance=look.chance,
-        )
-    return decision
-
-
-def _same_items(one: Sequence[job_pb2.TaskPlan], other: Sequence[job_pb2.TaskPlan]) -> bool:
-    """Whether two plans ask for the same, perhaps with other prompts."""
-    return len(one) == len(other) and all(
-        (a.task, a.items) == (b.task, b.items)
-        and (a.item_set == b.item_set or (a.question_set and a.question_set == b.question_set))
-        for a, b in zip(one, other, strict=True)
-    )
+_UNDECIDED, _WORSE = job_pb2.DECISION_VERDICT_UNSPECIFIED, job_pb2.DECISION_VERDICT_WORSE
+_Racer = decision_pb2.Racer
 
 
 def get_decision(
-    connection: Connection, decision_id: str, visible: Visibility = EVERYTHING
+    connection: Connection, job_id: str, visible: Visibility = EVERYTHING
 ) -> results_service_pb2.GetDecisionResponse:
-    """Raises NotFoundError for a job that belongs to no decision, and as `job_reads.get_job` for either job."""
-    job = job_reads.get_job(connection, decision_id, visible)
+    """Raises NotFoundError for a job that belongs to no decision, and as `job_reads.get_job` for either job of one
+    between two, and for the baseline's of a race."""
+    job = job_reads.get_job(connection, job_id, visible)
     if not job.spec.HasField("deciding"):
-        raise NotFoundError(refusals.not_found("Decision", decision_id))
+        raise NotFoundError(refusals.not_found("Decision", job_id))
     return results_service_pb2.GetDecisionResponse(decision=_decision(connection, job, visible, whole=True))
 
 
 def _decision(connection: Connection, job: job_pb2.Job, visible: Visibility, *, whole: bool) -> decision_pb2.Decision:
     """Not `whole`: without its path, and of one that stopped its jobs only what was known then."""
-    other = job_reads.get_job(connection, job.spec.deciding.against_job_id, visible)
-    baseline, candidate = (other, job) if job.spec.deciding.candidate else (job, other)
+    if job.spec.deciding.race_job_ids:
+        return _race(connection, job, visible, whole=whole)
+    baseline, candidate = (job_reads.get_job(connection, one, visible) for one in job_ids(job))
     decided = baseline.decided if baseline.HasField("decided") else candidate.decided
     if whole or not decided.verdict:
-        decision = read_evidence(connection, baseline, candidate)
+        decision = read_evidence(connection, (baseline, candidate))
     else:
         total = items_of(baseline)
         decision = decision_pb2.Decision(decision_id=baseline.job_id, items_total=total, pairs=decided.pairs)
@@ -105,8 +53,46 @@ def _decision(connection: Connection, job: job_pb2.Job, visible: Visibility, *, 
     decision.baseline.CopyFrom(baseline)
     decision.candidate.CopyFrom(candidate)
     if baseline.state in FINISHED and candidate.state in FINISHED:
-        decision.saved.CopyFrom(_saved(connection, baseline, candidate))
+        decision.saved.CopyFrom(_saved(connection, (baseline, candidate)))
     return decision
+
+
+def _race(connection: Connection, job: job_pb2.Job, visible: Visibility, *, whole: bool) -> decision_pb2.Decision:
+    """Without the jobs that were deleted."""
+    baseline, *candidates = job_ids(job)
+    # Without the baseline's job, a race has no id.
+    jobs = [job_reads.get_job(connection, baseline, visible)]
+    for job_id in candidates:
+        with suppress(NotFoundError):
+            jobs.append(job_reads.get_job(connection, job_id, visible))
+    ends = [one.decided for one in jobs if one.decided.verdict not in (_UNDECIDED, _WORSE)]
+    if whole or not ends or not all(one.HasField("decided") or one.state in ENDED_EARLY for one in jobs):
+        decision = read_evidence(connection, jobs, whole=whole)
+    else:
+        total = max(items_of(one) for one in jobs)
+        decision = decision_pb2.Decision(decision_id=decision_id(job), items_total=total, pairs=ends[0].pairs)
+        decision.racers.extend(_Racer(state=_Racer.STATE_WITHDRAWN) for _ in jobs)
+    if ends:
+        decision.verdict, decision.decided_at = ends[0].verdict, ends[0].pairs
+    for racer, one in zip(decision.racers, jobs, strict=True):
+        if one.HasField("decided"):
+            _keep_decided(racer, one.decided)
+        if not whole:
+            del racer.path[:]
+        racer.job.CopyFrom(one)
+    decision.baseline.CopyFrom(jobs[0])
+    if all(one.state in FINISHED for one in jobs):
+        decision.saved.CopyFrom(_saved(connection, jobs))
+    return decision
+
+
+def _keep_decided(racer: decision_pb2.Racer, decided: job_pb2.Decided) -> None:
+    """What stopped the job holds."""
+    states = {_WORSE: _Racer.STATE_BEATEN, job_pb2.DECISION_VERDICT_BEST: _Racer.STATE_BEST}
+    racer.state = states.get(decided.verdict, _Racer.STATE_LEFT)
+    racer.beaten_at = decided.pairs if decided.verdict == _WORSE else 0
+    racer.against_job_id = decided.against_job_id
+    racer.difference, racer.low, racer.high = decided.difference, decided.low, decided.high
 
 
 def list_decisions(
@@ -143,11 +129,11 @@ def _listed(
             yield _decision(connection, job, visible, whole=False)
 
 
-def _saved(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) -> decision_pb2.DecisionSavings:
+def _saved(connection: Connection, jobs: Sequence[job_pb2.Job]) -> decision_pb2.DecisionSavings:
     saved = decision_pb2.DecisionSavings()
     tokens, costs = 0.0, 0.0
-    archived_items.require(connection, baseline.job_id, candidate.job_id)
-    for job in (baseline, candidate):
+    archived_items.require(connection, *(job.job_id for job in jobs))
+    for job in jobs:
         ((answered, counted, used, priced, cost),) = connection.execute(
             query("decisions/used"), {"job_id": job.job_id}
         ).fetchall()

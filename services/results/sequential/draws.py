@@ -7,13 +7,15 @@ is left: so its expectation is the mean difference, whatever was drawn before.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from services.results.statistics.metric_values import Floats, Ints
+
+ALONE = -1
+"""The number of no cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,47 +77,61 @@ class Draws:
 
 
 def draws_of(pairs: Sequence[Pair], plan: Plan, *, ended: bool = False) -> Draws:
-    """Without the last cluster while it may be incomplete: until all pairs are there, or no more come. Raises
-    ValueError if the pairs do not fit the plan."""
-    if len(pairs) > plan.total:
-        raise ValueError(f"There are {len(pairs):,} pairs, more than the total of {plan.total:,}.")
-    differences = np.array([pair.b - pair.a for pair in pairs], dtype=float)
+    """As `draws_from`."""
+    names = {name: place for place, name in enumerate(sorted(plan.strata))}
+    try:
+        places = [names[pair.stratum] if names else 0 for pair in pairs]
+    except KeyError as error:
+        raise ValueError(f"The plan has no stratum {error}.") from None
+    numbers: dict[tuple[str, str], int] = {}
+    clusters = [
+        numbers.setdefault((pair.stratum, pair.cluster), len(numbers)) if pair.cluster else ALONE for pair in pairs
+    ]
+    scores = np.array([(pair.a, pair.b) for pair in pairs], dtype=float).reshape(-1, 2)
+    return draws_from(
+        scores[:, 1] - scores[:, 0],
+        np.array(places, dtype=np.int64),
+        np.array(clusters, dtype=np.int64),
+        plan,
+        ended=ended,
+    )
+
+
+def draws_from(differences: Floats, places: Ints, clusters: Ints, plan: Plan, *, ended: bool = False) -> Draws:
+    """Of pairs (n,) in their order: B's score minus A's, the place of the pair's stratum among the plan's sorted names,
+    and the number of its cluster, ALONE for an item by itself.
+
+    Without the last cluster while it may be incomplete: until all pairs are there, or no more come. Raises ValueError
+    if the pairs do not fit the plan.
+    """
+    seen = len(differences)
+    if seen > plan.total:
+        raise ValueError(f"There are {seen:,} pairs, more than the total of {plan.total:,}.")
     if not (np.abs(differences) <= 1).all():
         raise ValueError("Scores must be between 0 and 1.")
-    starts = _starts(pairs)
-    if starts and not ended and len(pairs) < plan.total and pairs[-1].cluster:
-        starts, end = starts[:-1], starts[-1]
+    begins = _begins(clusters)
+    if len(begins) and not ended and seen < plan.total and clusters[-1] != ALONE:
+        begins, end = begins[:-1], int(begins[-1])
     else:
-        end = len(pairs)
-    ends = np.array([*starts[1:], end] if starts else [], dtype=np.int64)
-    begins = np.array(starts, dtype=np.int64)
+        end = seen
+    ends = np.append(begins[1:], end) if len(begins) else begins
     sizes = (ends - begins).astype(float)
     if (sizes > plan.largest).any():
         raise ValueError(f"A cluster has {int(sizes.max())} items, more than the largest of {plan.largest}.")
     sums = np.add.reduceat(differences[:end], begins) if len(begins) else np.zeros(0)
-    names = {name: place for place, name in enumerate(sorted(plan.strata))}
-    try:
-        places = np.array([names[pairs[start].stratum] if names else 0 for start in starts], dtype=np.int64)
-    except KeyError as error:
-        raise ValueError(f"The plan has no stratum {error}.") from None
-    weights = _weights(places, plan, list(names)) / plan.largest
-    return Draws(weights * sums, weights * sizes, sums, sizes, places, ends)
+    weights = _weights(places[begins], plan, sorted(plan.strata)) / plan.largest
+    return Draws(weights * sums, weights * sizes, sums, sizes, places[begins], ends)
 
 
-def _starts(pairs: Sequence[Pair]) -> list[int]:
+def _begins(clusters: Ints) -> Ints:
     """Where each draw begins."""
-    before: tuple[str, str] | None = None
-    starts, seen = [], Counter[tuple[str, str]]()
-    for place, pair in enumerate(pairs):
-        key = (pair.stratum, pair.cluster) if pair.cluster else None
-        if key is None or key != before:
-            starts.append(place)
-            if key is not None:
-                seen[key] += 1
-                if seen[key] > 1:
-                    raise ValueError(f"The items of cluster {pair.cluster!r} do not follow each other.")
-        before = key
-    return starts
+    first = np.ones(len(clusters), dtype=bool)
+    first[1:] = (clusters[1:] == ALONE) | (clusters[1:] != clusters[:-1])
+    begins: Ints = np.flatnonzero(first)
+    together = clusters[begins][clusters[begins] != ALONE]
+    if len(np.unique(together)) < len(together):
+        raise ValueError("The items of a cluster do not follow each other.")
+    return begins
 
 
 def _weights(places: Ints, plan: Plan, names: Sequence[str]) -> Floats:

@@ -85,21 +85,29 @@ def evidence(
     known = list(pairs)
     ended = bool(known) and (ended or len(known) == total)
     draws = draws_of(known, Plan(total, strata or {}, clusters or {}, largest), ended=ended)
-    threshold = math.log(2 / (_EARLY * error))
-    paths = _paths(draws, total, (1 - _EARLY) * error, margin)
-    verdict, first = _early(paths, threshold)
-    decided = None if first is None else int(draws.ends[first])
+    return weigh(draws, len(known), error=error, margin=margin, total=total, ended=ended)
+
+
+def weigh(draws: Draws, seen: int, *, error: float, margin: float, total: int, ended: bool) -> Evidence:
+    """As `evidence`, of the draws of `seen` pairs. `ended`: there is at least one, and no more will come."""
+    found = _found(draws, seen, error, margin, total, ended)
+    limit, first = threshold(error), found.first
     looks = _looks(len(draws.ends), first)
     difference = draws.mean()
-    low, high = Bets(draws, looks).unrefuted(threshold, difference or 0.0, _reach(draws, threshold))
+    low, high = Bets(draws, looks).unrefuted(limit, difference or 0.0, _reach(draws, limit))
     if ended:
         last = _last(draws, (1 - _EARLY) * error, margin)
         low, high = max(low, last.low), min(high, last.high)
-        if first is None:
-            verdict, decided = last.verdict, len(known)
     if difference is not None:
         low, high = min(low, difference), max(high, difference)
-    return Evidence(verdict, decided, len(known), difference, (low, high), _drawn(draws, paths, first), threshold)
+    path = _drawn(draws, found.paths, first)
+    return Evidence(found.verdict, found.decided_at, seen, difference, (low, high), path, limit)
+
+
+def verdict(draws: Draws, seen: int, *, error: float, margin: float, total: int, ended: bool) -> tuple[str, int | None]:
+    """The verdict and after how many pairs it was reached, as `weigh` finds them, without what is shown of them."""
+    found = _found(draws, seen, error, margin, total, ended)
+    return found.verdict, found.decided_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,31 @@ class _Paths:
     worse: Floats
     equivalent: Floats
     chance: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """`first` is the draw at which the verdict was reached early, `decided_at` the number of pairs."""
+
+    paths: _Paths
+    verdict: str
+    first: int | None
+    decided_at: int | None
+
+
+def threshold(error: float) -> float:
+    """The log of the capital at which a bet decides."""
+    return math.log(2 / (_EARLY * error))
+
+
+def _found(draws: Draws, seen: int, error: float, margin: float, total: int, ended: bool) -> _Found:
+    paths = _paths(draws, total, (1 - _EARLY) * error, margin)
+    word, first = _early(paths, threshold(error))
+    if first is not None:
+        return _Found(paths, word, first, int(draws.ends[first]))
+    if ended:
+        return _Found(paths, _last(draws, (1 - _EARLY) * error, margin).verdict, None, seen)
+    return _Found(paths, word, None, None)
 
 
 def _paths(draws: Draws, total: int, error: float, margin: float) -> _Paths:

@@ -1,4 +1,4 @@
-"""What a decision's two jobs must have in common, and how they name each other. Pure."""
+"""What a decision's jobs must have in common, and how they name each other. Pure."""
 
 from __future__ import annotations
 
@@ -8,37 +8,49 @@ from collections.abc import Sequence
 from services.errors import ConflictError, InvalidRequestError
 from services.scheduler.jobs.job import Job
 from services.words import refusals
-from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR
+from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MODELS
 from touchstone.v1 import job_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
 _SAME = {"mode": "mode", "priority": "priority", "reading": "layers that read answers"}
 
 
-def sides(request: pb.StartDecisionRequest) -> tuple[job_pb2.Deciding, job_pb2.Deciding]:
-    """The two sides, baseline first, which do not name each other yet. Raises InvalidRequestError."""
-    baseline, candidate = request.baseline, request.candidate
+def specs(request: pb.StartDecisionRequest) -> list[job_pb2.JobSpec]:
+    """Those of all jobs, the baseline's first."""
+    return [request.baseline, request.candidate, *request.further_candidates]
+
+
+def sides(request: pb.StartDecisionRequest) -> list[job_pb2.Deciding]:
+    """Those of all jobs, the baseline's first, which do not name each other yet. Raises InvalidRequestError."""
+    asked = specs(request)
+    if len(asked) > MOST_MODELS:
+        raise InvalidRequestError(
+            refusals.too_large("The decision", len(asked), MOST_MODELS, "models"), "further_candidates"
+        )
     error = request.error or DEFAULT_ERROR
     if not LEAST_ERROR <= error <= MOST_ERROR:
         raise InvalidRequestError(refusals.between("error", LEAST_ERROR, MOST_ERROR), "error")
     if not (math.isfinite(request.margin) and 0 <= request.margin < 1):
         raise InvalidRequestError("margin must be at least 0 and below 1.", "margin")
-    if _items(baseline) != _items(candidate):
-        raise InvalidRequestError(
-            "Both jobs of a decision must ask the same items. Name one suite, or datasets with the same rows, with one "
-            "limit and seed.",
-            "candidate",
-        )
-    for name, title in _SAME.items():
-        if getattr(baseline, name) != getattr(candidate, name):
-            raise InvalidRequestError(f"Both jobs of a decision must have the same {title}.", f"candidate.{name}")
-    for field, spec in (("baseline", baseline), ("candidate", candidate)):
+    for field, spec in zip(_fields(len(asked)), asked, strict=True):
+        if _items(spec) != _items(request.baseline):
+            raise InvalidRequestError(
+                "All jobs of a decision must ask the same items. Name one suite, or datasets with the same rows, with "
+                "one limit and seed.",
+                field,
+            )
+        for name, title in _SAME.items():
+            if getattr(spec, name) != getattr(request.baseline, name):
+                raise InvalidRequestError(f"All jobs of a decision must have the same {title}.", f"{field}.{name}")
         _check(field, spec)
-    made = [
-        job_pb2.Deciding(candidate=is_candidate, error=error, margin=request.margin, seed=request.seed)
-        for is_candidate in (False, True)
+    return [
+        job_pb2.Deciding(candidate=place > 0, error=error, margin=request.margin, seed=request.seed)
+        for place in range(len(asked))
     ]
-    return made[0], made[1]
+
+
+def _fields(jobs: int) -> list[str]:
+    return ["baseline", "candidate", *(f"further_candidates[{place}]" for place in range(jobs - 2))]
 
 
 def _items(spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
@@ -71,26 +83,31 @@ def _check(field: str, spec: job_pb2.JobSpec) -> None:
         raise InvalidRequestError(refusals.between("repeats", 0, 1), f"{field}.suite.repeats")
 
 
-def require_ended(job: Job, other: Job | None) -> None:
-    """Raises ConflictError for a job that has ended while the other side of its decision has not: if this one ran again
-    or were deleted, that one would run on alone."""
-    if other is not None and other.live and not job.live:
-        raise ConflictError(
-            f"Job {other.id}, the other side of its decision, has not ended. Wait until it has, or cancel it."
-        )
+def require_ended(job: Job, others: Sequence[Job]) -> None:
+    """Raises ConflictError for a job that has ended while another one of its decision has not: if this one ran again or
+    were deleted, the decision would lose what it has answered."""
+    live = next((other for other in others if other.live and not job.live), None)
+    if live is not None:
+        raise ConflictError(f"Job {live.id} of the same decision has not ended. Wait until it has, or cancel it.")
 
 
 def link(jobs: Sequence[Job]) -> None:
-    """Makes two new jobs name each other, if they are the sides of a decision."""
-    if len(jobs) == 2 and all(job.message.spec.HasField("deciding") for job in jobs):
-        for job, other in (jobs, jobs[::-1]):
-            job.message.spec.deciding.against_job_id = other.id
+    """Makes new jobs name each other, if they are those of a decision."""
+    if len(jobs) < 2 or not all(job.message.spec.HasField("deciding") for job in jobs):
+        return
+    baseline, *candidates = jobs
+    for job in jobs:
+        side = job.message.spec.deciding
+        side.against_job_id = candidates[0].id if job is baseline else baseline.id
+        if len(jobs) > 2:
+            side.race_job_ids.extend(one.id for one in jobs)
 
 
 def unlinked(spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
-    """The spec as it was asked for, without the other side's job."""
+    """The spec as it was asked for, without the jobs of its decision."""
     copy = job_pb2.JobSpec()
     copy.CopyFrom(spec)
     if copy.HasField("deciding"):
         copy.deciding.ClearField("against_job_id")
+        copy.deciding.ClearField("race_job_ids")
     return copy

@@ -1,7 +1,8 @@
-"""Decisions while their jobs run: both jobs keep step, and stop once the results service knows the verdict.
+"""Decisions while their jobs run: the jobs keep step, and stop once the results service knows enough of them. A
+decision between two stops both; a race stops a job when another model is better, and the others when it ends.
 
 Nothing of a decision is kept but its jobs, which name each other. So a scheduler that starts looks at all of them
-again. The verdict follows from the order of the items and the stored answers alone: when it is looked for, and how
+again. What is said follows from the order of the items and the stored answers alone: when it is looked for, and how
 often, does not change it.
 
 A job that runs again, as after a verdict, is an ordinary job: it asks all that is left.
@@ -20,39 +21,41 @@ from services.scheduler.jobs.fleet import Capacity
 from services.scheduler.jobs.job import CANCELLED, COMPLETED, FAILED, FINALIZING, HOLDS_SLOT, PENDING, Job
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
-from services.words.decisions import said
+from services.words.decisions import decision_id, job_ids, names, said, said_of_race
 from touchstone.v1 import decision_pb2, job_pb2
 
 log = logging.getLogger(__name__)
 
 _PAUSE_S, _AGAIN_S = 0.1, 1.0
 _MOST_UNSEEN = 4
-"""How many times what may be under way both jobs may have done since the last look."""
+"""How many times what may be under way all jobs may have done since the last look."""
 _ALL = 1 << 30
 _MOST_APART = 128
-"""Items that one job may be ahead of the other at an endpoint that takes one model at a time: loading takes long."""
+"""Items that one job may be ahead of another at an endpoint that takes one model at a time: loading takes long."""
+_ENDED = (FAILED, CANCELLED)
 
 
-def other_side(registry: JobRegistry, job: Job) -> Job | None:
-    """The other job of a decision that is under way; None for other jobs."""
-    other = registry.jobs.get(job.message.spec.deciding.against_job_id)
-    if other is None or (job.message.attempt, other.message.attempt) != (1, 1):
-        return None
-    return other
+def others(registry: JobRegistry, job: Job) -> list[Job]:
+    """The other jobs of a decision that is under way; none for other jobs."""
+    if not job.message.spec.HasField("deciding") or job.message.attempt != 1:
+        return []
+    known = (registry.jobs.get(job_id) for job_id in job_ids(job.message) if job_id != job.id)
+    return [other for other in known if other is not None and other.message.attempt == 1]
 
 
 def holders(registry: JobRegistry) -> list[Job]:
-    """The jobs that take a slot. Both sides of a decision share one: if each waited for its own, decisions could wait
-    for each other."""
+    """The jobs that take a slot. All jobs of a decision share one: if each waited for its own, decisions could wait for
+    each other."""
     return [job for job in registry.in_state(*HOLDS_SLOT) if not joins(registry, job)]
 
 
 def joins(registry: JobRegistry, job: Job) -> bool:
-    """Whether the job is the candidate's of a decision, or starts, while the other side has a slot."""
-    other = other_side(registry, job)
-    if other is None or other.state not in HOLDS_SLOT:
-        return False
-    return job.state == PENDING or job.message.spec.deciding.candidate
+    """Whether the job starts while another one of its decision has a slot, or both have and the other comes first."""
+    holding = [other for other in others(registry, job) if other.state in HOLDS_SLOT]
+    if not holding or job.state == PENDING:
+        return bool(holding)
+    place = job_ids(job.message).index
+    return any(place(other.id) < place(job.id) for other in holding)
 
 
 class Deciding:
@@ -64,33 +67,40 @@ class Deciding:
         # Decisions of an earlier leadership may be made already.
         self._news.set()
         self._unseen: set[str] = set()
-        """Baselines' jobs of decisions with answers that no look has seen."""
+        """Decisions with answers that no look has seen."""
         self._begun = False
         self._first: dict[str, int] = {}
         """By job, how many of its units from the first one are done."""
         self._seen: dict[str, int] = {}
-        """By baseline's job, how many units of both from the first one the last look has seen."""
+        """By decision, how many units of all jobs from the first one the last look has seen."""
+        self._ended: dict[str, int] = {}
+        """By decision, how many of its jobs had failed or were cancelled at the last look."""
 
     def heard(self, job: Job) -> None:
         """Notes that a unit of the job is done."""
         if job.message.spec.HasField("deciding"):
-            self._unseen.add(_baseline_id(job))
+            self._unseen.add(decision_id(job.message))
             self._news.set()
 
     def last_unit(self, job: Job, capacity: Capacity, ahead: int) -> int | None:
-        """The number of the first unit that has to wait for the other side; None for other jobs. Units up to there keep
-        the endpoint busy, and no more are asked in vain when the decision is made."""
-        other, ledger = other_side(self._registry, job), job.ledger
-        if other is None or ledger is None:
+        """The number of the first unit that has to wait for the other jobs; None for jobs of no decision. Units up to
+        there keep the endpoint busy, and no more are asked in vain when the decision is made."""
+        rest, ledger = others(self._registry, job), job.ledger
+        if not rest or ledger is None:
             return None
         wanted = max(2 * (2 * capacity.calls + ahead), _MOST_APART if capacity.exclusive else 0)
-        first = last = min(self._done(job), self._done(other))
+        first = last = self._all_done([job, *rest])
         least = last + 2 * capacity.evaluators
         while ledger.has(last) and (wanted > 0 or last < least):
             wanted -= ledger.unit_items(last)
             last += 1
         # While the results service is silent, the verdict may be there already.
-        return min(last, self._seen.get(_baseline_id(job), 0) + _MOST_UNSEEN * max(1, last - first))
+        return min(last, self._seen.get(decision_id(job.message), 0) + _MOST_UNSEEN * max(1, last - first))
+
+    def _all_done(self, jobs: Sequence[Job]) -> int:
+        """Units from the first one that all jobs have done, but for those that have ended, if several have not."""
+        on = [job for job in jobs if job.state not in _ENDED]
+        return min(self._done(job) for job in (on if len(on) > 1 else jobs))
 
     def _done(self, job: Job) -> int:
         """Units from the first one that are done."""
@@ -110,86 +120,104 @@ class Deciding:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), _AGAIN_S)
             self._news.clear()
-            pairs = self._under_way()
-            unseen = {_baseline_id(job) for job, _ in pairs} if not self._begun else self._unseen
+            under_way = self._under_way()
+            unseen = {*under_way} if not self._begun else self._unseen
             self._begun, self._unseen = True, set()
-            known = {job.id for pair in pairs for job in pair}
-            for counts in (self._first, self._seen):
-                for job_id in counts.keys() - known:
-                    del counts[job_id]
+            known = {job.id for jobs in under_way.values() for job in jobs}
+            for counts, kept in ((self._first, known), (self._seen, under_way), (self._ended, under_way)):
+                for name in counts.keys() - kept:
+                    del counts[name]
             began = asyncio.get_running_loop().time()
-            for baseline, candidate in pairs:
-                ended = [job for job in (baseline, candidate) if job.state in (FAILED, CANCELLED)]
-                if ended or baseline.id in unseen:
-                    await self._look(baseline, candidate, ended)
+            for decision, jobs in under_way.items():
+                ended = sum(job.state in _ENDED for job in jobs)
+                if decision in unseen or ended != self._ended.get(decision, 0):
+                    await self._look(decision, jobs)
             # Looks at many answers must not keep the results service busy.
             await asyncio.sleep(max(_PAUSE_S, asyncio.get_running_loop().time() - began))
 
-    def _under_way(self) -> list[tuple[Job, Job]]:
-        found: dict[str, tuple[Job, Job]] = {}
+    def _under_way(self) -> dict[str, list[Job]]:
+        """By decision, its jobs in their order."""
+        found: dict[str, list[Job]] = {}
         for job in self._registry.jobs.values():
-            other = other_side(self._registry, job) if job.live else None
-            if other is not None:
-                sides = (other, job) if job.message.spec.deciding.candidate else (job, other)
-                found[sides[0].id] = sides
-        return list(found.values())
+            if job.live and decision_id(job.message) not in found and (rest := others(self._registry, job)):
+                place = job_ids(job.message).index
+                found[decision_id(job.message)] = sorted([job, *rest], key=lambda one: place(one.id))
+        return found
 
-    async def _look(self, baseline: Job, candidate: Job, ended: Sequence[Job]) -> None:
-        decision = decision_pb2.Decision()
-        seen = min(self._done(baseline), self._done(candidate))
-        if baseline.message.plan and candidate.message.plan:
+    async def _look(self, decision: str, jobs: Sequence[Job]) -> None:
+        ended = [job for job in jobs if job.state in _ENDED]
+        seen, found = self._all_done(jobs), decision_pb2.Decision()
+        if all(job.message.plan or job in ended for job in jobs) and any(job.message.plan for job in jobs):
             try:
-                decision = await self._results.evidence(baseline.message, candidate.message, self._position())
+                found = await self._results.evidence([job.message for job in jobs], self._position())
             except (UnavailableError, DeadlineError, NotFoundError) as error:
-                log.debug("job %s: its decision waits for the results service: %s", baseline.id, error.message)
-                self._unseen.add(baseline.id)
+                log.debug("decision %s: waits for the results service: %s", decision, error.message)
+                self._unseen.add(decision)
                 return
             except TouchstoneError as error:
-                log.warning(
-                    "job %s: its decision cannot be made yet: %s", baseline.id, error.message, extra=of_job(baseline.id)
-                )
-        self._seen[baseline.id] = seen
+                log.warning("decision %s: cannot be made yet: %s", decision, error.message, extra=of_job(decision))
+        self._seen[decision], self._ended[decision] = seen, len(ended)
         self._registry.wake.set()
-        if not decision.verdict and not decision.note and not ended:
-            return
+        is_race = bool(jobs[0].message.spec.deciding.race_job_ids)
+        over = bool(found.verdict or found.note or (ended and not is_race) or len(ended) == len(jobs) - 1)
         async with self._registry.lock:
-            live = [job for job in (baseline, candidate) if _can_stop(job) and other_side(self._registry, job)]
-            for job in live:
+            stopped = []
+            for place, job in enumerate(jobs):
+                racer = found.racers[place] if found.racers else decision_pb2.Racer()
+                if not _can_stop(job) or not (over or racer.state == decision_pb2.Racer.STATE_BEATEN):
+                    continue
                 await self._registry.close_job(job)
-                job.cancel(
-                    "scheduler", self._registry.now(), _reason(decision, job.message.spec.deciding.margin, ended)
-                )
-                if decision.verdict:
-                    job.message.decided.CopyFrom(_decided(decision))
-            if live:
-                await self._registry.finish_all(live, "scheduler", "cancelled")
+                job.cancel("scheduler", self._registry.now(), _reason(found, racer, jobs, ended))
+                if found.racers:
+                    job.message.decided.CopyFrom(_decided_of(found, racer))
+                elif found.verdict:
+                    job.message.decided.CopyFrom(_decided(found))
+                stopped.append(job)
+            if stopped:
+                await self._registry.finish_all(stopped, "scheduler", "cancelled")
 
 
-def _decided(decision: decision_pb2.Decision) -> job_pb2.Decided:
+def _decided(found: decision_pb2.Decision) -> job_pb2.Decided:
     return job_pb2.Decided(
-        verdict=decision.verdict,
-        pairs=decision.decided_at,
-        difference=decision.difference,
-        low=decision.low,
-        high=decision.high,
+        verdict=found.verdict,
+        pairs=found.decided_at,
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+    )
+
+
+def _decided_of(found: decision_pb2.Decision, racer: decision_pb2.Racer) -> job_pb2.Decided:
+    beaten = racer.state == decision_pb2.Racer.STATE_BEATEN
+    return job_pb2.Decided(
+        verdict=job_pb2.DECISION_VERDICT_WORSE if beaten else found.verdict,
+        pairs=racer.beaten_at if beaten else found.decided_at,
+        difference=racer.difference,
+        low=racer.low,
+        high=racer.high,
+        against_job_id=racer.against_job_id,
     )
 
 
 def _can_stop(job: Job) -> bool:
     """A job that has asked everything completes, whatever the verdict."""
-    return job.live and job.state != FINALIZING and not (job.ledger is not None and job.ledger.all_done)
+    asked = job.ledger is not None and job.ledger.all_done
+    return job.live and job.message.attempt == 1 and job.state != FINALIZING and not asked
 
 
-def _baseline_id(job: Job) -> str:
-    side: job_pb2.Deciding = job.message.spec.deciding
-    return side.against_job_id if side.candidate else job.id
-
-
-def _reason(decision: decision_pb2.Decision, margin: float, ended: Sequence[Job]) -> str:
-    if decision.verdict:
-        found = said(decision.verdict, "The candidate", "the baseline", margin)
-        at, total = decision.decided_at, decision.items_total
-        return f"Stopped: decided after {at:,} of {total:,} items. {found}. A retry runs the rest."
-    if decision.note:
-        return f"Stopped: no verdict is possible. {decision.note}"
-    return f"Stopped: job {ended[0].id}, the other side of its decision, has ended: {ended[0].message.reason}"
+def _reason(found: decision_pb2.Decision, racer: decision_pb2.Racer, jobs: Sequence[Job], ended: Sequence[Job]) -> str:
+    total, margin = found.items_total, jobs[0].message.spec.deciding.margin
+    called = names([job.message.spec for job in jobs])
+    if racer.state == decision_pb2.Racer.STATE_BEATEN:
+        better = next(name for name, job in zip(called, jobs, strict=True) if job.id == racer.against_job_id)
+        return f"Stopped: {better} is better, after {racer.beaten_at:,} of {total:,} items. A retry runs the rest."
+    if found.verdict:
+        if found.racers:
+            says = said_of_race(found, called, margin)
+        else:
+            says = said(found.verdict, "The candidate", "the baseline", margin)
+        return f"Stopped: decided after {found.decided_at:,} of {total:,} items. {says}. A retry runs the rest."
+    if found.note:
+        return f"Stopped: no verdict is possible. {found.note}"
+    what = "the other side of its decision" if len(jobs) == 2 else "the last other one of its race"
+    return f"Stopped: job {ended[-1].id}, {what}, has ended: {ended[-1].message.reason}"

@@ -13,7 +13,7 @@ from services.scheduler.jobs import budget, queue
 from services.scheduler.jobs.fleet import Capacity, route
 from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, PLANNING, RUNNING, Job, seconds
 from services.scheduler.jobs.progress_text import budget_used_up
-from services.scheduler.lifecycle.deciding import Deciding, holders, joins, other_side
+from services.scheduler.lifecycle.deciding import Deciding, holders, joins, others
 from services.scheduler.lifecycle.end_jobs import Sealing, Settling
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.maintenance import Upkeep
@@ -191,7 +191,7 @@ class Scheduler:
                 # priority at an endpoint that takes one at a time.
                 served = capacity.evaluators > 0 and not registry.fleet.lacking(job.message, registry.now())
                 held_up = capacity.exclusive and not joining and self._has_next(job)
-                if not served or job.id in apart or held_up or not self._is_other_served(job):
+                if not served or job.id in apart or held_up or not self._are_others_served(job):
                     continue
                 job.admit(self._upkeep.position, registry.now())
                 await registry.commit(job, "scheduler", "planning")
@@ -208,12 +208,11 @@ class Scheduler:
                 await registry.work.release(PLAN_ENDPOINT, spec.priority, unit)
                 job.plan_released = job.message.attempt
 
-    def _is_other_served(self, job: Job) -> bool:
-        """A decision starts only where both of its jobs can run."""
-        other = other_side(self._registry, job)
-        if other is None or other.state != PENDING:
-            return True
-        return self._registry.fleet.capacity(route(other.message.spec), self._registry.now()).evaluators > 0
+    def _are_others_served(self, job: Job) -> bool:
+        """A decision starts only where all of its jobs can run."""
+        now = self._registry.now()
+        waiting = [other for other in others(self._registry, job) if other.state == PENDING]
+        return all(self._registry.fleet.capacity(route(other.message.spec), now).evaluators > 0 for other in waiting)
 
     def _has_next(self, job: Job) -> bool:
         """Whether the owner has a job at the endpoint, and one to follow it, that are at least as urgent."""
@@ -246,7 +245,7 @@ class Scheduler:
                     continue
                 last = self._deciding.last_unit(job, capacity, ahead)
                 one = _active(job, capacity, ahead, now, last)
-                # One that waits for the other side of its decision must not keep an exclusive endpoint from that.
+                # One that waits for others of its decision must not keep an exclusive endpoint from them.
                 if last is None or one.next_units or one.in_flight_units:
                     active.append(one)
             for one in active:
@@ -334,6 +333,8 @@ def _shorten(spec: job_pb2.JobSpec) -> None:
     spec.ClearField("webhook_url")
     spec.ClearField("labels")
     spec.ClearField("judges")
+    if spec.HasField("deciding"):
+        spec.deciding.ClearField("race_job_ids")
 
 
 def _active(job: Job, capacity: Capacity, ahead: int, now: float, last: int | None = None) -> queue.Active:

@@ -21,7 +21,7 @@ from services.scheduler.admission import dataset_rules, decision_rules, judging_
 from services.scheduler.admission.validation import require_project, usual_priority, validate
 from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, Job, new_job_id, seconds, stamp
-from services.scheduler.lifecycle.deciding import joins, other_side
+from services.scheduler.lifecycle.deciding import joins, others
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.requests.spec_context import Context, Contexts, clear_set
@@ -152,7 +152,8 @@ class Desk:
                     self._require_same(request_id, made, asked)
                     return registry.views(made)
             jobs = self.made(caller.user, asked, request_id)
-            self.require_room(caller.user, len(jobs))
+            # All jobs of a decision take one slot.
+            self.require_room(caller.user, 1 if asked[0][0].HasField("deciding") else len(jobs))
             registry.jobs |= {job.id: job for job in jobs}
             await registry.commit_all(jobs, caller.user, "created")
             return registry.views(jobs)
@@ -263,7 +264,7 @@ class Desk:
         async with registry.lock:
             job = self._present(job_id, old)
             self._require_owner(caller, job)
-            decision_rules.require_ended(job, other_side(registry, job))
+            decision_rules.require_ended(job, others(registry, job))
             for other in registry.jobs.values():
                 if other.live and other.message.spec.reuse.job_id == job_id:
                     raise ConflictError(
@@ -323,7 +324,7 @@ class Desk:
         async with registry.lock:
             job = self._present(job_id, old)
             self._require_owner(caller, job)
-            decision_rules.require_ended(job, other_side(registry, job))
+            decision_rules.require_ended(job, others(registry, job))
             if job.can_retry:
                 budget.check_retry(job.message)
                 self.require_room(job.message.owner)

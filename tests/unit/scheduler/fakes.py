@@ -191,7 +191,7 @@ class FakeResults:
         self.experiments: dict[str, dataset_pb2.Dataset] = {}
         """By name."""
         self.decision = decision_pb2.Decision()
-        self.looks: list[tuple[str, str, int]] = []
+        self.looks: list[tuple[object, ...]] = []
         """Jobs of decisions that were looked at, and up to which position."""
 
     async def seal(self, job: job_pb2.Job, sequence: int) -> results_service_pb2.SealJobResponse:
@@ -255,10 +255,10 @@ class FakeResults:
             raise UnavailableError("results is down")
         return [job for job in self.old.values() if job.spec.dataset.dataset_id == dataset_id]
 
-    async def evidence(self, baseline: job_pb2.Job, candidate: job_pb2.Job, sequence: int) -> decision_pb2.Decision:
+    async def evidence(self, jobs: Sequence[job_pb2.Job], sequence: int) -> decision_pb2.Decision:
         if self.down:
             raise UnavailableError("results is down")
-        self.looks.append((baseline.job_id, candidate.job_id, sequence))
+        self.looks.append((*(job.job_id for job in jobs), sequence))
         return self.decision
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:

@@ -8,9 +8,9 @@ import sys
 import time
 from typing import Any
 
-from services.words.decisions import DEFAULT_ERROR, names, said
+from services.words.decisions import DEFAULT_ERROR, MOST_MODELS, names, said, said_of_race
 from services.words.durations import time_left
-from services.words.enums import DECISION_VERDICTS
+from services.words.enums import DECISION_VERDICTS, RACER_STATES
 from services.words.refusals import counted
 from touchstone.v1 import decision_pb2
 from touchstone_client.client import Client
@@ -28,7 +28,8 @@ from touchstone_client.command.reports.watching_several import ends, failures, i
 
 _MORE = """Asks two models the same items in one random order. Stops as soon as it is known whether the second one is
 better or worse, equivalent within a margin, or unlikely to be shown to differ. The verdict holds although it is looked
-for after every answer. Stopped jobs do not rank; a retry runs the rest."""
+for after every answer. Stopped jobs do not rank; a retry runs the rest. With more than two models, it is a race for the
+best one: a model stops as soon as another one is better."""
 _COLUMNS = (
     Column("decision", "decision", key=True),
     Column("baseline", "baseline"),
@@ -41,16 +42,30 @@ _COLUMNS = (
     Column("low", "low", signed, right=True),
     Column("high", "high", signed, right=True),
 )
+_RACERS = (
+    Column("job_id", "job", key=True),
+    Column("model", "model"),
+    Column("state", "state"),
+    Column("against", "compared with"),
+    Column("beaten_at", "beaten after", whole, right=True),
+    Column("pairs", "pairs", whole, right=True),
+    Column("difference", "difference", signed, right=True),
+    Column("low", "low", signed, right=True),
+    Column("high", "high", signed, right=True),
+)
+_BEST = decision_pb2.Racer.STATE_BEST
 _HEARD_S, _LOOK_S = 20.0, 0.1
 """The results service hears of the end of jobs a moment after the scheduler."""
 
 
 def add(commands: Any) -> None:
-    words = "find out whether a model is better than another, and stop once it is known"
+    words = "find out whether a model is better than another, or which is the best, and stop once it is known"
     parser = leaf(commands, "decide", words, _decide, _MORE)
     words = "the model to compare with: its id, or model@endpoint"
     parser.add_argument("baseline", metavar="BASELINE", help=words)
     parser.add_argument("candidate", metavar="CANDIDATE", help="the model that the verdict is about")
+    words = f"further models, of which the best is looked for; at most {MOST_MODELS} in all"
+    parser.add_argument("others", metavar="OTHER", nargs="*", help=words)
     add_work(parser, models_elsewhere=True)
     add_own(parser)
     words = "differences of the mean score below this do not matter (default: 0, every one matters)"
@@ -73,10 +88,8 @@ def add(commands: Any) -> None:
 def _decide(options: argparse.Namespace) -> int:
     check(options)
     with Client() as client:
-        baseline, candidate = own_specs(client, options, (options.baseline, options.candidate))
         made = client.start_decision(
-            baseline,
-            candidate,
+            *own_specs(client, options, (options.baseline, options.candidate, *options.others)),
             error=options.error,
             margin=options.margin,
             seed=options.order_seed,
@@ -86,7 +99,7 @@ def _decide(options: argparse.Namespace) -> int:
         if options.no_watch:
             return DONE
         try:
-            last = ends(client, [made.baseline, made.candidate])
+            last = ends(client, [made.baseline, made.candidate, *made.further_candidates])
             found = _ended(client, made.decision_id)
         except KeyboardInterrupt:
             return interrupted()
@@ -122,18 +135,27 @@ def _decisions(options: argparse.Namespace) -> int:
 
 
 def _show_one(found: decision_pb2.Decision, format: str) -> None:
-    if format == "table":
-        print(sentence(found))
-    else:
+    table = Table(_RACERS, _racers(found)) if found.racers else Table(_COLUMNS, [_row(found)])
+    if format != "table":
         written = document(found) | {"verdict": DECISION_VERDICTS.of(found.verdict) or None}
-        show(Report([Table(_COLUMNS, [_row(found)])], notes=[sentence(found)], document=written), format)
+        show(Report([table], notes=[sentence(found)], document=written), format)
+        return
+    print(sentence(found))
+    if found.racers:
+        show(Report([table]), format)
 
 
 def _row(found: decision_pb2.Decision) -> list[Any]:
+    if found.racers:
+        called = names([racer.job.spec for racer in found.racers])
+        best = next((name for name, racer in zip(called, found.racers, strict=True) if racer.state == _BEST), "")
+        models = [called[0], counted(len(called) - 1, "other")]
+    else:
+        models, best = names((found.baseline.spec, found.candidate.spec)), ""
     return [
         found.decision_id,
-        *names((found.baseline.spec, found.candidate.spec)),
-        DECISION_VERDICTS.of(found.verdict),
+        *models,
+        " ".join(filter(None, (DECISION_VERDICTS.of(found.verdict), best))),
         found.decided_at or None,
         found.pairs,
         found.items_total,
@@ -141,11 +163,31 @@ def _row(found: decision_pb2.Decision) -> list[Any]:
     ]
 
 
+def _racers(found: decision_pb2.Decision) -> list[list[Any]]:
+    called = names([racer.job.spec for racer in found.racers])
+    by_job = dict(zip((racer.job.job_id for racer in found.racers), called, strict=True))
+    return [
+        [
+            racer.job.job_id,
+            name,
+            RACER_STATES.of(racer.state).replace("_", " "),
+            by_job.get(racer.against_job_id, ""),
+            racer.beaten_at or None,
+            racer.pairs or None,
+            *(optional(racer, field) for field in ("difference", "low", "high")),
+        ]
+        for name, racer in zip(called, found.racers, strict=True)
+    ]
+
+
 def sentence(found: decision_pb2.Decision) -> str:
     """What was found, and what it saved."""
-    baseline, candidate = names((found.baseline.spec, found.candidate.spec))
     side = found.baseline.spec.deciding
-    parts = [said(found.verdict, candidate, baseline, side.margin)]
+    if found.racers:
+        parts = [said_of_race(found, names([racer.job.spec for racer in found.racers]), side.margin)]
+    else:
+        baseline, candidate = names((found.baseline.spec, found.candidate.spec))
+        parts = [said(found.verdict, candidate, baseline, side.margin)]
     if found.HasField("difference"):
         share = f"{100 * (1 - side.error):.4g} %"
         parts.append(f": {signed(found.difference)} ({share}: {signed(found.low)} to {signed(found.high)})")

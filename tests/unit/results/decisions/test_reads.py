@@ -10,6 +10,7 @@ from numpy.random import default_rng
 from services import decision_order
 from services.errors import InvalidRequestError, NotFoundError
 from services.results.decisions import answers, reads
+from services.results.decisions.evidence import read_evidence
 from services.results.intake import writes
 from services.results.storage.database import Connection
 from services.results.visibility import HiddenJobError, Visibility
@@ -43,6 +44,10 @@ def store(
     writes.store_items(connection, [batch(job_id, task, items, **fields)])
 
 
+def pairs_of(connection: Connection, baseline: job_pb2.Job, candidate: job_pb2.Job) -> answers.Pairs:
+    return answers.Answers(connection, (baseline, candidate)).pairs(0, 1)
+
+
 def verdict(connection: Connection) -> pb.GetDecisionResponse:
     return reads.get_decision(connection, "a")
 
@@ -66,7 +71,7 @@ def test_only_pairs_before_the_first_gap_count(connection: Connection) -> None:
     store(connection, "b", range(ITEMS), upto=30)
     later = [position for _, position in decision_order.order(baseline.plan, SEED)][40:50]
     writes.store_items(connection, [batch("b", "one", [answer(position) for position in later])])
-    assert len(answers.read(connection, baseline, candidate).pairs) == 30
+    assert pairs_of(connection, baseline, candidate).seen == 30
 
 
 def test_failed_items_are_left_out_and_unread_ones_are_wrong(connection: Connection) -> None:
@@ -76,9 +81,9 @@ def test_failed_items_are_left_out_and_unread_ones_are_wrong(connection: Connect
     outcomes = dict(zip(order, (ERROR, UNPARSED, UNPARSED, ERROR), strict=True))
     items = [answer(position, outcome=outcome) for position, outcome in outcomes.items()]
     writes.store_items(connection, [batch("b", "one", items)])
-    found = answers.read(connection, baseline, candidate)
-    assert [(pair.a, pair.b) for pair in found.pairs] == [(1.0, 0.0), (1.0, 0.0)]
-    assert (found.failed, found.total) == (2, ITEMS)
+    found = pairs_of(connection, baseline, candidate)
+    assert found.draws.sums.tolist() == [-1.0, -1.0]
+    assert (found.failed, found.total, found.reached, found.item(1)) == (2, ITEMS, 4, 2)
 
 
 def test_items_that_fail_in_the_end_do_not_change_a_verdict(connection: Connection) -> None:
@@ -117,10 +122,10 @@ def test_later_attempts_change_nothing(connection: Connection) -> None:
     baseline, candidate = sides(connection)
     store(connection, "a", range(ITEMS), upto=20)
     store(connection, "b", range(ITEMS), upto=20)
-    before = answers.read(connection, baseline, candidate).pairs
+    before = pairs_of(connection, baseline, candidate).draws.sums.tolist()
     store(connection, "a", range(ITEMS), attempt=2)
     store(connection, "b", (), attempt=2)
-    assert answers.read(connection, baseline, candidate).pairs == before
+    assert pairs_of(connection, baseline, candidate).draws.sums.tolist() == before
 
 
 def test_what_stopped_the_jobs_holds(connection: Connection) -> None:
@@ -159,7 +164,7 @@ def test_other_jobs_are_no_decision(connection: Connection) -> None:
 def test_other_items_are_not_compared(connection: Connection) -> None:
     baseline, candidate = sides(connection)
     candidate.plan[0].item_set = "other"
-    found = reads.read_evidence(connection, baseline, candidate)
+    found = read_evidence(connection, (baseline, candidate))
     assert not found.verdict
     assert "other items" in found.note
 
@@ -170,7 +175,7 @@ def test_datasets_of_the_same_rows_are_compared_whatever_their_prompts(connectio
     candidate.plan[0].item_set = "other"
     store(connection, "a", ())
     store(connection, "b", range(ITEMS))
-    assert reads.read_evidence(connection, baseline, candidate).verdict == job_pb2.DECISION_VERDICT_BETTER
+    assert read_evidence(connection, (baseline, candidate)).verdict == job_pb2.DECISION_VERDICT_BETTER
 
 
 def test_each_task_has_its_own_score_and_those_without_do_not_count(connection: Connection) -> None:
@@ -201,11 +206,12 @@ def test_each_task_has_its_own_score_and_those_without_do_not_count(connection: 
             batch(job_id, "beside", some({"correct": 1.0})),
         ]
         writes.store_items(connection, batches)
-    found = answers.read(connection, baseline, candidate)
-    assert found.strata == {"accuracy": 4, "f1": 4, "mean": 4}
-    assert found.total == len(found.pairs) == 12
-    by_task = {pair.stratum: (pair.a, pair.b) for pair in found.pairs}
-    assert by_task == {"accuracy": (1.0, 1.0), "f1": (0.0, 1.0), "mean": (0.25, 0.75)}
+    found = pairs_of(connection, baseline, candidate)
+    assert (found.total, found.seen) == (12, 12)
+    names = ("accuracy", "f1", "mean")
+    by_task = {names[place]: value for place, value in zip(found.draws.places, found.draws.sums, strict=True)}
+    assert by_task == {"accuracy": 0.0, "f1": 1.0, "mean": 0.5}
+    assert found.draws.mean() == 0.5
 
 
 def test_lists_are_newest_first_in_pages_without_paths(connection: Connection) -> None:

@@ -181,7 +181,7 @@ async def test_one_side_is_neither_retried_nor_deleted_while_the_other_one_runs(
     await answer(world, ids[0], offered(world, ids[0])[:1])
     await world.desk.cancel(ALICE, ids[0])
     for change in (world.desk.retry, world.desk.delete):
-        with pytest.raises(ConflictError, match="the other side of its decision, has not ended"):
+        with pytest.raises(ConflictError, match="of the same decision has not ended"):
             await change(ALICE, ids[0])
     world.results.down = False
     await world.look()
