@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf.descriptor import ServiceDescriptor
@@ -35,8 +36,9 @@ class Age:
 
     @property
     def clock(self) -> str:
-        """Its time of day, UTC."""
-        return self.as_of[11:19]
+        """Its time of day in UTC, with the date if that is not today's."""
+        date, _, time = self.as_of.partition("T")
+        return time[:8] if date == datetime.now(UTC).date().isoformat() else f"{date} {time[:8]}".strip()
 
     def note(self, as_of: str) -> None:
         self.as_of = min(one for one in (self.as_of, as_of) if one)

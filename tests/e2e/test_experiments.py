@@ -61,6 +61,11 @@ async def test_no_page_scrolls_sideways(gateway: Running, visitor: Visitor, dark
                     chart => chart.getBoundingClientRect().right
                         - chart.closest(".scroll").getBoundingClientRect().right).filter(more => more > -40)"""
             )
+            reached = await page.evaluate(
+                """() => [...document.querySelectorAll(".jobs .do a")]
+                    .map(link => link.getBoundingClientRect().right)"""
+            )
+            assert all(0 < right <= width for right in reached), f"a link needs scrolling sideways: {address}, {width}"
             assert hidden == [], f"the chart ends in the edge that fades, or behind it: {address}, {width}"
 
 

@@ -6,12 +6,14 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from deploy.local.ports import free_port
 from services import rpc
+from services.gateway.replica import Age
 from services.gateway.settings import Settings
 from services.results.replica.server import Answering
 from tests.gateway import fake_services
@@ -26,7 +28,7 @@ from touchstone.v1 import (
 
 BASE = "/api/v1/benchmarking"
 HEADER = "Touchstone-As-Of"
-AS_OF = "2026-11-20T08:15:42.125Z"
+AS_OF = "2020-11-20T08:15:42.125Z"
 
 
 class Dated:
@@ -61,7 +63,7 @@ async def gateway() -> AsyncIterator[Running]:
 
 
 HTML = {"Accept": "text/html"}
-SAID = "Figures are from 08:15:42 UTC."
+SAID = "Figures are from 2020-11-20 08:15:42 UTC."
 
 
 def finished(gateway: Running) -> str:
@@ -125,3 +127,10 @@ async def test_without_an_answer_of_the_copy_it_is_as_without_one() -> None:
         assert (answer.status_code, answer.json()["detail"][:19]) == (503, "The results service")
         ready = await gateway.client.get("/readyz")
         assert (ready.status_code, ready.json()["ready"], "replica" in ready.json()) == (503, False, False)
+
+
+def test_the_date_is_said_where_it_is_not_todays() -> None:
+    now = datetime.now(UTC)
+    assert Age(f"{now.date()}T08:15:42.125Z").clock == "08:15:42"
+    assert Age(f"{now.date() - timedelta(1)}T23:59:59.000Z").clock == f"{now.date() - timedelta(1)} 23:59:59"
+    assert Age().clock == ""

@@ -30,7 +30,7 @@ class Shell:
     marks: Mapping[str, str] = field(default_factory=dict)
     """What the page shows, as the event stream names it; empty if that is not known."""
     as_of: str = ""
-    """When figures of a copy of the results were so, as the time of day; empty if the results service answered."""
+    """When figures of a copy of the results were so, as `Age.clock`; empty if the results service answered."""
 
     @property
     def user(self) -> str:
