@@ -103,7 +103,7 @@ def _statements(jobs: int, items: int, now: datetime) -> Iterator[str]:
             job_id, printf('%012d-%08d', 1, n), owner, project_id, suite, endpoint, model, state, 1, created_at,
             job || times || '\\x0A\\x24'::BLOB || job_id::BLOB
                 || CASE state WHEN 5 THEN '\\x20\\x05' WHEN 6 THEN '\\x20\\x06' ELSE '\\x20\\x07' END::BLOB,
-            baseline, incomplete, created_at + to_seconds({RUNNING_S}), NULL, created_at, false
+            baseline, incomplete, created_at + to_seconds({RUNNING_S}), NULL, created_at, false, ''
         FROM made
         JOIN configurations ON number = configuration_number
         JOIN minutes USING (minute)

@@ -172,6 +172,34 @@ def create_schedule(
     )
 
 
+def start_watch(
+    reference: str,
+    cron: str,
+    again: str,
+    endpoint: str,
+    model: str,
+    time_zone: str,
+    label: str,
+    items: int,
+    error: float,
+    seed: int,
+    request_id: str,
+) -> scheduler_service_pb2.StartWatchRequest:
+    return scheduler_service_pb2.StartWatchRequest(
+        request_id=request_id or uuid.uuid4().hex,
+        reference_job_id=reference,
+        again_job_id=again,
+        endpoint=endpoint,
+        model=model,
+        cron=cron,
+        time_zone=time_zone,
+        label=label,
+        items=items,
+        error=error,
+        seed=seed,
+    )
+
+
 def list_jobs(
     filters: JobFilters, page_size: int = LIST_PAGE, with_scores: bool = False
 ) -> results_service_pb2.ResultsServiceListJobsRequest:

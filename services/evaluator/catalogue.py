@@ -136,6 +136,8 @@ class Catalogue:
         weighting = self._weighting(work.suite)
         left_out: InvalidRequestError | DataMissingError | None = None
         for name, optional in self._planned(work, mode):
+            if rows is not None and name not in rows:
+                continue
             task = self.task(work.suite, name, mode, work.shots, reading)
             try:
                 selection = (

@@ -22,6 +22,8 @@ from services.results.scores.job_result import compute
 from services.results.storage import stored_responses
 from services.results.storage.database import Database
 from services.results.visibility import EVERYTHING, OPEN, OWN, Visibility
+from services.results.watches import canaries
+from services.results.watches.reads import is_ended, read_alarm
 from services.telemetry import traces
 from touchstone.v1 import job_pb2, results_internal_service_pb2_grpc
 from touchstone.v1 import results_internal_service_pb2 as internal
@@ -30,6 +32,7 @@ from touchstone.v1 import results_service_pb2 as pb
 _SEAL_WAIT_S = 10.0
 _SEAL_WORK_S = 1.0
 """The part of a caller's deadline that is left for computing after the wait."""
+_END_LOOKS, _END_LOOK_S = 100, 0.05
 
 
 class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalServiceServicer):
@@ -127,6 +130,24 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
         jobs = (request.baseline, request.candidate, *request.further_candidates)
         found = await self._database.read_long(lambda c: read_evidence(c, jobs, whole=False))
         return internal.ReadEvidenceResponse(decision=found)
+
+    async def ChooseCanaries(
+        self, request: internal.ChooseCanariesRequest, context: Any
+    ) -> internal.ChooseCanariesResponse:
+        rpc.require_admin()
+        # The caller is the scheduler, which sees all; the watch's owner may not.
+        visible = Visibility(request.owner) if self._reads == OWN else EVERYTHING
+        chosen = await self._database.read_long(lambda c: canaries.choose(c, request.watching, visible))
+        return internal.ChooseCanariesResponse(watching=chosen)
+
+    async def ReadAlarm(self, request: internal.ReadAlarmRequest, context: Any) -> internal.ReadAlarmResponse:
+        rpc.require_admin()
+        # The scheduler has stored the end, which comes from the audit trail within moments.
+        for _ in range(_END_LOOKS):
+            if await self._database.read(lambda c: is_ended(c, request.job_id)):
+                break
+            await asyncio.sleep(_END_LOOK_S)
+        return internal.ReadAlarmResponse(watch=await self._database.read_long(lambda c: read_alarm(c, request.job_id)))
 
     async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:
         left = context.time_remaining()

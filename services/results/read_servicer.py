@@ -35,6 +35,7 @@ from services.results.runs import configurations, job_reads
 from services.results.side_by_side.listing import SideBySide
 from services.results.storage.database import Connection, Reads
 from services.results.visibility import Visibility
+from services.results.watches.reads import get_watch
 from touchstone.v1 import comparison_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -167,6 +168,11 @@ class ReadServicer:
     @shared
     async def GetNoise(self, request: pb.GetNoiseRequest, visible: Visibility) -> pb.GetNoiseResponse:
         return await self._questions.read_long(lambda c: get_noise(c, request, visible))
+
+    @shared
+    async def GetWatch(self, request: pb.GetWatchRequest, visible: Visibility) -> pb.GetWatchResponse:
+        found = await self._questions.read_long(lambda c: get_watch(c, request.schedule_id, visible))
+        return pb.GetWatchResponse(watch=found)
 
     @of_admins
     async def ListExperiments(

@@ -29,6 +29,7 @@ from services.scheduler.requests.judges import Judges
 from services.scheduler.requests.paging import log_set_aside
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.schedules import Timetable
+from services.scheduler.schedules.watches import Watches
 from services.scheduler.servicer import Leader
 from services.scheduler.settings import Settings
 from services.scheduler.webhooks.address import AddressRule
@@ -127,7 +128,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     hooks, deliveries = HookBucket(connection, aside), DeliveryBucket(connection, aside)
     courier = Courier(hooks, deliveries, process.caller, settings.webhooks, process.wall)
     webhooks = WebhookDesk(hooks, deliveries, courier, settings.webhooks, process.wall)
-    fanout = Fanout(hooks, deliveries, courier, process.wall)
+    fanout = Fanout(hooks, deliveries, courier, process.results.alarm, process.wall)
 
     # What these two cannot read is set aside when it is found in its bucket.
     async def heard(msg: Msg) -> None:
@@ -171,7 +172,8 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             await replayed.wait()
             await log_set_aside(connection)
             experiments = Experiments(registry, process.results, desk)
-            await leads(Leader(desk, fleet, timetable, webhooks, drains, experiments, registry))
+            watches = Watches(desk, process.results, timetable)
+            await leads(Leader(desk, fleet, timetable, webhooks, drains, experiments, registry, watches))
             registry.wake.set()
             async with asyncio.TaskGroup() as running:
                 running.create_task(scheduler.run())

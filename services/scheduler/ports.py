@@ -17,6 +17,7 @@ from touchstone.v1 import (
     results_service_pb2,
     schedule_pb2,
     unit_pb2,
+    watch_pb2,
 )
 
 
@@ -149,6 +150,16 @@ class Results(Protocol):
 
     async def evidence(self, jobs: Sequence[job_pb2.Job], sequence: int) -> decision_pb2.Decision:
         """What the answers to a decision's jobs say, once RESULTS is stored up to `sequence`."""
+        ...
+
+    async def choose_canaries(self, watching: job_pb2.Watching, owner: str) -> job_pb2.Watching:
+        """The watch with its canaries. Raises NotFoundError, and ConflictError for answers that cannot be a
+        reference."""
+        ...
+
+    async def alarm(self, job_id: str) -> watch_pb2.Watch | None:
+        """The watch if this run of it has raised the alarm. Raises UnavailableError also while its end is not
+        stored."""
         ...
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:

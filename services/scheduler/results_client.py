@@ -23,6 +23,7 @@ from touchstone.v1 import (
     results_internal_service_pb2_grpc,
     results_service_pb2,
     results_service_pb2_grpc,
+    watch_pb2,
 )
 
 _SEAL_S = 30.0
@@ -119,6 +120,24 @@ class ResultsClient:
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error) from error
         return answer.decision
+
+    async def choose_canaries(self, watching: job_pb2.Watching, owner: str) -> job_pb2.Watching:
+        request = results_internal_service_pb2.ChooseCanariesRequest(watching=watching, owner=owner)
+        try:
+            answer = await self._internal.ChooseCanaries(request, timeout=_ASK_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+        return answer.watching
+
+    async def alarm(self, job_id: str) -> watch_pb2.Watch | None:
+        request = results_internal_service_pb2.ReadAlarmRequest(job_id=job_id)
+        try:
+            answer = await self._internal.ReadAlarm(request, timeout=_ASK_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            told = rpc.from_rpc_error(error)
+            # An answer that comes too late is asked for again, too.
+            raise (UnavailableError(told.message) if isinstance(told, DeadlineError) else told) from error
+        return answer.watch if answer.HasField("watch") else None
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         request = results_service_pb2.GetJobResultRequest(job_id=job_id)

@@ -21,6 +21,7 @@ from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.paging import paged
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.schedules import Timetable
+from services.scheduler.schedules.watches import Watches
 from services.scheduler.webhooks.requests import WebhookDesk
 from touchstone.v1 import endpoint_pb2, job_pb2, schedule_pb2, scheduler_service_pb2_grpc, webhook_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
@@ -37,6 +38,7 @@ class Leader:
     drains: Drains
     experiments: Experiments
     registry: JobRegistry
+    watches: Watches
 
 
 SetAside = Callable[[pb.ListSetAsideMessagesRequest], Awaitable[pb.ListSetAsideMessagesResponse]]
@@ -129,7 +131,7 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             yield pb.WatchJobResponse(job=self._reads.job(caller, job))
 
     async def ListJobLogs(self, request: pb.ListJobLogsRequest, context: Any) -> pb.ListJobLogsResponse:
-        await self._desk.require_visible(rpc.identity(), request.job_id)
+        await self._desk.visible(rpc.identity(), request.job_id)
         return await self._logs(request)
 
     async def ListSetAsideMessages(
@@ -148,6 +150,9 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             rpc.identity(), request.request_id, request.cron, request.time_zone, request.spec, request.label
         )
         return pb.CreateScheduleResponse(schedule=schedule)
+
+    async def StartWatch(self, request: pb.StartWatchRequest, context: Any) -> pb.StartWatchResponse:
+        return pb.StartWatchResponse(schedule=await self._lead().watches.start(rpc.identity(), request))
 
     async def ListSchedules(self, request: pb.ListSchedulesRequest, context: Any) -> pb.ListSchedulesResponse:
         found = self._lead().timetable.list(rpc.identity(), request.owner, request.project_id)

@@ -18,6 +18,7 @@ from touchstone.v1 import (
     scoring_pb2,
     suite_pb2,
     token_pb2,
+    watch_pb2,
 )
 
 E = TypeVar("E", bound=int)
@@ -114,6 +115,8 @@ ENDPOINT_STATES = _words(endpoint_pb2.Endpoint.State)
 COMPARISON_VERDICTS = _words(comparison_pb2.Verdict)
 DECISION_VERDICTS = _words(job_pb2.DecisionVerdict)
 RACER_STATES = _words(decision_pb2.Racer.State)
+WATCH_SIGNALS = _words(watch_pb2.WatchSignal)
+"""What raised the alarm of a watch."""
 METRIC_RULES = _words(suite_pb2.MetricSpec.Rule)
 ROLES = _words(token_pb2.Role)
 

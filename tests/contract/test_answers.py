@@ -59,8 +59,15 @@ READS = {
     "/admin/benchmarks/{run}/estimate": "/admin/benchmarks/{benchmark_id}/estimate",
 }
 """Questions with the operation that each asks."""
-NO_BODY = {"/results/{job_id}/events", "/results/{job_id}/export", "/export", "/compare", "/openapi.json"}
-"""Streams, files and the document itself."""
+NO_BODY = {
+    "/results/{job_id}/events",
+    "/results/{job_id}/export",
+    "/export",
+    "/compare",
+    "/openapi.json",
+    "/watches/{schedule_id}",
+}
+"""Streams, files, the document itself, and watches, whose first run takes a minute."""
 MAPS = (
     "criteria",
     "data",

@@ -43,6 +43,8 @@ UNKNOWN: list[Case] = [
     ("POST", "/compare", {"model_ids": ["nobody:1", "nobody:2"], "benchmark_suite": "demo"}),
     ("PUT", "/configurations/nobody", {"name": "a"}),
     ("DELETE", f"/schedules/{NOBODY}", None),
+    ("GET", f"/watches/{NOBODY}", None),
+    ("POST", "/watches", {"reference": NOBODY}),
     ("DELETE", f"/webhooks/{NOBODY}", None),
     ("POST", f"/webhooks/dead/{NOBODY}/redeliver", None),
     ("GET", "/api/bench/runs/nobody", None),

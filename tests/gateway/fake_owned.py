@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
+from services.scheduler.admission import watch_rules
 from services.scheduler.requests.paging import after_of, paged, token_of
 from services.scheduler.schedules.cron import Cron
 from services.scheduler.webhooks.address import AddressRule
@@ -43,6 +44,33 @@ def create_schedule(
     made = add_schedule(world, asked, owner)
     made.next_at.FromMilliseconds(int(times.next(now) * 1000))
     return scheduler_service_pb2.CreateScheduleResponse(schedule=made)
+
+
+def start_watch(
+    world: World, request: scheduler_service_pb2.StartWatchRequest
+) -> scheduler_service_pb2.StartWatchResponse:
+    watching = watch_rules.watching_of(request)
+    for job_id in (watching.reference_job_id, watching.again_job_id):
+        if job_id and job_id not in world.jobs:
+            raise NotFoundError(refusals.not_found("Benchmark job", job_id))
+    reference = world.jobs[watching.reference_job_id]
+    if reference.state != job_pb2.Job.STATE_COMPLETED:
+        raise ConflictError(f"Job {reference.job_id} has not completed. Watch with a completed job as reference.")
+    watching.total, watching.known_runs = 10 * watching.items, 4
+    spec = watch_rules.spec_of(reference, request)
+    made = create_schedule(
+        world,
+        scheduler_service_pb2.CreateScheduleRequest(
+            request_id=request.request_id,
+            cron=request.cron,
+            time_zone=request.time_zone,
+            spec=spec,
+            label=request.label,
+        ),
+    ).schedule
+    made = world.schedules[made.schedule_id]
+    made.spec.watching.CopyFrom(watching)
+    return scheduler_service_pb2.StartWatchResponse(schedule=made)
 
 
 def add_schedule(

@@ -159,6 +159,9 @@ class Scheduler(fake_experiments.Runs, fake_decisions.Starts, scheduler_service_
     async def CreateSchedule(self, request: Any, context: Any) -> Any:
         return fake_owned.create_schedule(self.world, request)
 
+    async def StartWatch(self, request: Any, context: Any) -> Any:
+        return fake_owned.start_watch(self.world, request)
+
     async def ListSchedules(self, request: Any, context: Any) -> Any:
         return fake_owned.list_schedules(self.world, request)
 
@@ -197,6 +200,11 @@ class Results(fake_experiments.Boards, fake_decisions.Found, results_service_pb2
         if job_id not in self.world.jobs:
             raise NotFoundError(refusals.not_found("Benchmark job", job_id))
         return self.world.jobs[job_id]
+
+    async def GetWatch(self, request: Any, context: Any) -> Any:
+        if request.schedule_id not in self.world.watches:
+            raise NotFoundError(f"Watch {request.schedule_id} not found. If it is new, wait for its first run.")
+        return results_service_pb2.GetWatchResponse(watch=self.world.watches[request.schedule_id])
 
     async def GetJob(self, request: Any, context: Any) -> Any:
         return fake_figures.get_job(self.world, request, self._job(request.job_id))

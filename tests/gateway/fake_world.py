@@ -24,6 +24,7 @@ from touchstone.v1 import (
     scheduler_service_pb2,
     set_aside_pb2,
     suite_pb2,
+    watch_pb2,
     webhook_pb2,
 )
 
@@ -61,6 +62,7 @@ class World:
     judges: dict[str, results_service_pb2.ListJudgesResponse] = field(default_factory=dict)
     """What judges found, by the judged job."""
     decisions: dict[str, decision_pb2.Decision] = field(default_factory=dict)
+    watches: dict[str, watch_pb2.Watch] = field(default_factory=dict)
     experiments: dict[str, results_service_pb2.GetExperimentResponse] = field(default_factory=dict)
     """Leaderboards of experiments by name, in place of what their jobs measured."""
     deleted_judges: list[scheduler_service_pb2.DeletedJudge] = field(default_factory=list)

@@ -142,6 +142,7 @@ REFUSED = {
     "createBatch": 400,
     "deleteSchedule": 404,
     "deleteWebhook": 404,
+    "getWatch": 404,
     "estimateBenchmark": 409,
     "getBatch": 404,
     "getNoise": 404,

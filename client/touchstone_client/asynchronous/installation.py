@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 
+from services.words.watches import DEFAULT_ERROR, DEFAULT_ITEMS
 from touchstone.v1 import (
     endpoint_pb2,
     evaluator_pb2,
@@ -87,6 +88,31 @@ class Installation(Calls):
         """Runs a job again and again. `cron` has five fields; `time_zone` is an IANA name, UTC when empty."""
         request = requests.create_schedule(cron, spec, time_zone, label, request_id)
         answer = await self._ask(request, scheduler_service_pb2.CreateScheduleResponse)
+        return answer.schedule
+
+    async def start_watch(
+        self,
+        reference: str,
+        cron: str,
+        *,
+        again: str = "",
+        endpoint: str = "",
+        model: str = "",
+        time_zone: str = "",
+        label: str = "",
+        items: int = DEFAULT_ITEMS,
+        error: float = DEFAULT_ERROR,
+        seed: int = 0,
+        request_id: str = "",
+    ) -> schedule_pb2.Schedule:
+        """Watches whether an endpoint still answers as in the completed job `reference`: its schedule asks some of that
+        job's `items` each time. `again` is a second run of the same model, which shows how much answers differ by
+        chance. `endpoint` and `model` are the reference's when empty. `error` is the chance that a model that has not
+        changed ever raises the alarm. `read_watch` says what the answers show."""
+        request = requests.start_watch(
+            reference, cron, again, endpoint, model, time_zone, label, items, error, seed, request_id
+        )
+        answer = await self._ask(request, scheduler_service_pb2.StartWatchResponse)
         return answer.schedule
 
     async def schedules(self, owner: str = "", project_id: int = 0) -> AsyncIterator[schedule_pb2.Schedule]:

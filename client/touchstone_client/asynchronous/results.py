@@ -20,6 +20,7 @@ from touchstone.v1 import (
     metric_pb2,
     noise_pb2,
     results_service_pb2,
+    watch_pb2,
 )
 from touchstone_client import requests, specs
 from touchstone_client.asynchronous.calls import Calls
@@ -243,6 +244,12 @@ class Results(Calls):
         request = results_service_pb2.GetNoiseRequest(job_ids=job_ids)
         answer = await self._ask(request, results_service_pb2.GetNoiseResponse, requests.COMPARE_S)
         return answer.noise
+
+    async def read_watch(self, schedule_id: str) -> watch_pb2.Watch:
+        """What the runs of a watch show. NotFoundError before the first one."""
+        request = results_service_pb2.GetWatchRequest(schedule_id=schedule_id)
+        answer = await self._ask(request, results_service_pb2.GetWatchResponse)
+        return answer.watch
 
     async def experiments(self) -> AsyncIterator[results_service_pb2.Experiment]:
         """Experiments, newest first; for admins."""

@@ -22,6 +22,7 @@ from touchstone.v1 import (
     metric_pb2,
     noise_pb2,
     results_service_pb2,
+    watch_pb2,
 )
 from touchstone_client import requests, specs
 from touchstone_client.blocking.calls import Calls
@@ -234,6 +235,12 @@ class Results(Calls):
         request = results_service_pb2.GetNoiseRequest(job_ids=job_ids)
         answer = self._ask(request, results_service_pb2.GetNoiseResponse, requests.COMPARE_S)
         return answer.noise
+
+    def read_watch(self, schedule_id: str) -> watch_pb2.Watch:
+        """What the runs of a watch show. NotFoundError before the first one."""
+        request = results_service_pb2.GetWatchRequest(schedule_id=schedule_id)
+        answer = self._ask(request, results_service_pb2.GetWatchResponse)
+        return answer.watch
 
     def experiments(self) -> Iterator[results_service_pb2.Experiment]:
         """Experiments, newest first; for admins."""

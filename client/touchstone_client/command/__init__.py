@@ -42,6 +42,7 @@ from touchstone_client.command.running import (
     rescore,
     run,
     schedules,
+    watch,
     webhooks,
 )
 from touchstone_client.errors import RefusedError, ServiceError, UnreachableError
@@ -63,7 +64,7 @@ exit codes:
 _VERBS = (
     run, estimate, decide, noise, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control,
     rescore, rerun, judge, judges, bench, dataset, import_logs, recorded_runs, export, gate, installation,
-    configurations, schedules, webhooks, logs, completion,
+    configurations, schedules, watch, webhooks, logs, completion,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
+from services.evaluator.items.canaries import canary_rows
 from services.evaluator.items.task import Message
 from services.evaluator.provider_batches.planning import affordable_rows
 from services.evaluator.providers.anthropic_wire import DEFAULT_MAX_TOKENS
@@ -72,7 +73,8 @@ def reserve_suite(
     work = spec.suite
     for planned in plans:
         task = catalogue.task_of(spec, planned.task)
-        chosen = catalogue.selection(task, work.limit, work.seed).indexes
+        rows = canary_rows(spec)
+        chosen = rows[planned.task] if rows else catalogue.selection(task, work.limit, work.seed).indexes
         scored = task.mode == suite_pb2.MODE_LOGLIKELIHOOD
         costs = (
             most_cost.scored(item.context, item.choices) if scored else most_cost.written(item.messages, spec.sampling)

@@ -21,6 +21,7 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.imports.store import ImportStore
+from services.evaluator.items.canaries import canary_rows
 from services.evaluator.items.task import Message
 from services.evaluator.listing.identity import asked_with
 from services.evaluator.listing.listing import EndpointListing
@@ -156,11 +157,13 @@ class Planner:
                 caller = self._caller(spec, endpoint, model, known)
             if work == "dataset":
                 task = await self._datasets.open(spec.dataset, Layer.asked(spec.reading))
+                if rows := canary_rows(spec):
+                    task = task.only(rows[task.info.task])
                 tasks = [await datasets.plan(spec, task, size, caller)]
             else:
                 suite = spec.suite.suite
                 tasks = await self._catalogue.apart(
-                    suite, self._catalogue.plan, spec.suite, mode, size, None, Layer.asked(spec.reading)
+                    suite, self._catalogue.plan, spec.suite, mode, size, canary_rows(spec), Layer.asked(spec.reading)
                 )
                 if caller is not None and caller.most_cost is not None:
                     await self._catalogue.apart(suite, reserve_suite, spec, tasks, self._catalogue, caller.most_cost)
@@ -311,5 +314,8 @@ def configuration(spec: job_pb2.JobSpec, receipt: job_pb2.Receipt, tasks: Sequen
         "repeats": max(1, spec.suite.repeats),
         "prompts": sorted((task.task, task.version, task.prompt_hash) for task in tasks),
     }
+    if spec.HasField("watching"):
+        # Not the run before or after others: its items were chosen.
+        named["watching"] = True
     canonical = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -17,6 +17,7 @@ from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.datasets.task import AnyTask, DatasetTask
 from services.evaluator.imports.finding import Found, find
 from services.evaluator.imports.store import ImportStore
+from services.evaluator.items.canaries import canary_rows
 from services.evaluator.items.task import Item, Task
 from services.evaluator.plugins.contract import NotHereError, PluginError
 from services.evaluator.units.units_in_hand import FaultError
@@ -95,6 +96,8 @@ class Loader:
         try:
             task = await self._datasets.task(work, Layer.asked(unit.spec.reading))
             found: Found | None = None
+            if rows := canary_rows(unit.spec):
+                task = task.only(rows[unit.task])
             if import_id := unit.spec.reuse.import_id:
                 task, found = await self._found_rows(task, import_id)
             if unit.item_set and unit.item_set != task.item_set:
@@ -122,6 +125,9 @@ class Loader:
 
     async def _selection(self, task: Task, unit: unit_pb2.Unit) -> tuple[Selection, Found | None]:
         work = unit.spec.suite
+        if canaries := canary_rows(unit.spec):
+            # Few, and each job has its own.
+            return await self._catalogue.apart(work.suite, self._catalogue.chosen, task, canaries[unit.task]), None
         limit, seed = work.limit, work.seed
         import_id = unit.spec.reuse.import_id
         key = (task, limit, seed, import_id)

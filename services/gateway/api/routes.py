@@ -47,6 +47,7 @@ from services.gateway.api.operations.schedules import (
     SCHEDULES,
 )
 from services.gateway.api.operations.set_aside import SET_ASIDE
+from services.gateway.api.operations.watches import CREATE_WATCH, WATCH
 from services.gateway.api.operations.webhooks import CREATE_WEBHOOK, DEAD, DELETE_WEBHOOK, REDELIVER, WEBHOOKS
 from services.gateway.openai.routes import LISTED as OPENAI
 
@@ -105,6 +106,8 @@ _LISTED: tuple[Endpoint, ...] = (
     PAUSE_SCHEDULE,
     RESUME_SCHEDULE,
     DELETE_SCHEDULE,
+    CREATE_WATCH,
+    WATCH,
     CREATE_WEBHOOK,
     WEBHOOKS,
     DEAD,

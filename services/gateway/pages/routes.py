@@ -27,7 +27,7 @@ from services.gateway.pages.jobs.page import delete, job_page, mark, retry, stop
 from services.gateway.pages.jobs.rating import agreement_page, rate, rate_page
 from services.gateway.pages.layout.jump import jump
 from services.gateway.pages.layout.login import begin, finish, login, logout
-from services.gateway.pages.operations import queue, settings
+from services.gateway.pages.operations import queue, settings, watch
 from services.gateway.pages.reports import comparison_report, job_report
 from services.gateway.pages.runs.judge import judge_page, start_judge
 from services.gateway.pages.runs.page import baselines, run_page, start
@@ -63,6 +63,8 @@ routes = [
     Route("/settings/schedules/{schedule_id}/pause", settings.pause_schedule, methods=["POST"]),
     Route("/settings/schedules/{schedule_id}/resume", settings.resume_schedule, methods=["POST"]),
     Route("/settings/schedules/{schedule_id}/delete", settings.delete_schedule, methods=["POST"]),
+    Route("/settings/watches", watch.start_watch, methods=["POST"]),
+    Route("/watches/{schedule_id}", watch.watch_page),
     Route("/jobs/{job_id}", job_page),
     Route("/jobs/{job_id}/log", log_page),
     Route("/jobs/{job_id}/report.html", job_report),

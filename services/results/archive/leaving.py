@@ -183,14 +183,24 @@ def _due(connection: Connection, place: str, before: datetime, only: str = "") -
 
 
 def _used(connection: Connection) -> list[str]:
-    """Jobs whose answers a live job takes, and the jobs of decisions, whose verdicts follow from their items."""
+    """Jobs whose answers a live job takes, and the jobs of decisions and watches, whose verdicts and alarms follow from
+    their items."""
     baselines = connection.execute("SELECT job FROM jobs WHERE decides").fetchall()
     decisions = [job_pb2.Job.FromString(blob) for (blob,) in baselines]
     return [
         *text_retention.live_sources(connection),
         *(job.job_id for job in decisions),
         *(job.spec.deciding.against_job_id for job in decisions),
+        *_watched(connection),
     ]
+
+
+def _watched(connection: Connection) -> set[str]:
+    """Runs of watches and their references."""
+    scheduled = connection.execute("SELECT job FROM jobs WHERE schedule_id <> ''").fetchall()
+    runs = [job for (blob,) in scheduled if (job := job_pb2.Job.FromString(blob)).spec.HasField("watching")]
+    sides = ((run.job_id, run.spec.watching.reference_job_id, run.spec.watching.again_job_id) for run in runs)
+    return {job_id for side in sides for job_id in side}
 
 
 def _checked(connection: Connection, version: Version, place: str, kept: Path, texts: Path) -> Checked:

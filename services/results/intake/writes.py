@@ -230,6 +230,7 @@ def _store_job(connection: Connection, job: job_pb2.Job, event_id: str) -> None:
             "planned": sum(task.items * max(1, task.repeats) for task in job.plan) if job.plan else None,
             "started_at": job.started_at.ToDatetime() if job.HasField("started_at") else None,
             "decides": job.spec.HasField("deciding") and not job.spec.deciding.candidate,
+            "schedule_id": job.spec.schedule_id,
         },
     )
     if job.spec.reuse.job_id:

@@ -106,6 +106,8 @@ def _add_unread(job: job_pb2.Job, counts: Mapping[str, Counts], result: metric_p
 
 def _not_ranked_reason(connection: Connection, job: job_pb2.Job, counts: Mapping[str, Counts], unanswered: int) -> str:
     """Why a finished job does not rank; "" for one that ranks. `unanswered`: answers that are missing or errors."""
+    if job.spec.HasField("watching"):
+        return "it is a run of a watch, whose items were chosen to tell models apart"
     reason = not_ranked_reason(
         job.state,
         unanswered,

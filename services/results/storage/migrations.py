@@ -81,10 +81,21 @@ def fill_run_sources(connection: DuckDBPyConnection) -> None:
         run_scores.refresh(connection, job_id)
 
 
+def fill_schedules(connection: DuckDBPyConnection) -> None:
+    """Migration 26: the schedules of jobs."""
+    columns: dict[str, list[str]] = {"job_id": [], "schedule_id": []}
+    for job_id, blob in _rows(connection, "SELECT job_id, job FROM jobs"):
+        if schedule_id := job_pb2.Job.FromString(blob).spec.schedule_id:
+            columns["job_id"].append(job_id)
+            columns["schedule_id"].append(schedule_id)
+    _update(connection, "jobs", pa.table({name: pa.array(each, pa.string()) for name, each in columns.items()}))
+
+
 BACKFILLS: dict[int, Callable[[DuckDBPyConnection], None]] = {
     4: fill_run_scores,
     6: fill_run_sources,
     9: run_scores.fill_unranked,
+    26: fill_schedules,
 }
 """By migration, run in its transaction."""
 

@@ -664,3 +664,8 @@ CREATE TABLE archived_identities (
     job_id VARCHAR NOT NULL,
     identity UUID NOT NULL
 );
+
+-- migration 26: jobs of schedules
+
+-- The schedule that created a job; '' for others.
+ALTER TABLE jobs ADD COLUMN schedule_id VARCHAR DEFAULT '';

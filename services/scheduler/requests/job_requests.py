@@ -214,9 +214,11 @@ class Desk:
             limits.queue_retry_after_s,
         )
 
-    async def require_visible(self, caller: Identity, job_id: str) -> None:
-        """Raises NotFoundError for a job of any age that does not exist or that the caller may not see."""
-        self._reads.check(caller, await self._contexts.any_age(job_id))
+    async def visible(self, caller: Identity, job_id: str) -> job_pb2.Job:
+        """A job of any age. Raises NotFoundError for one that does not exist or that the caller may not see."""
+        job = await self._contexts.any_age(job_id)
+        self._reads.check(caller, job)
+        return job
 
     def get(self, job_id: str) -> job_pb2.Job:
         return self._registry.view(self._registry.find(job_id))

@@ -99,13 +99,16 @@ class Contexts:
 
 
 def clear_set(spec: job_pb2.JobSpec) -> None:
-    """Removes what only jobs of experiments and decisions have. Raises InvalidRequestError where that is not copied
-    from one."""
+    """Removes what only jobs of experiments, decisions and watches have. Raises InvalidRequestError where that is not
+    copied from one."""
     is_copy = spec.reuse.job_id or spec.HasField("judging")
     set_here = {descriptor.name for descriptor, _ in spec.ListFields()}
     for name in ("experiment_name", "max_model_b", "deciding"):
         if name in set_here and not is_copy:
             raise InvalidRequestError(f"{name} is set by the scheduler. Leave it out.", f"spec.{name}")
         spec.ClearField(name)
+    # Another scoring of a watch's run has its items, too.
+    if spec.HasField("watching") and not spec.reuse.job_id:
+        raise InvalidRequestError("watching is set by the scheduler. Start a watch instead.", "spec.watching")
     for judge in spec.judges:
         judge.ClearField("max_model_b")

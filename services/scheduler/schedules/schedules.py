@@ -25,6 +25,7 @@ from services.errors import (
     TouchstoneError,
 )
 from services.rpc import Identity, check_request_id
+from services.scheduler.admission import watch_rules
 from services.scheduler.admission.validation import require_project
 from services.scheduler.jobs.job import seconds, stamp
 from services.scheduler.lifecycle.job_registry import JobRegistry
@@ -64,9 +65,16 @@ class Timetable:
     # -- requests ----------------------------------------------------------------------------------------------
 
     async def create(
-        self, caller: Identity, request_id: str, cron: str, time_zone: str, spec: job_pb2.JobSpec, label: str
+        self,
+        caller: Identity,
+        request_id: str,
+        cron: str,
+        time_zone: str,
+        spec: job_pb2.JobSpec,
+        label: str,
+        watching: job_pb2.Watching | None = None,
     ) -> schedule_pb2.Schedule:
-        """The same request id returns the same schedule.
+        """Of a watch, if `watching` says what it asks. The same request id returns the same schedule.
 
         Raises InvalidRequestError, LimitReachedError, ConflictError, PermissionDeniedError, and what a job with this
         spec would raise.
@@ -78,6 +86,8 @@ class Timetable:
         if len(label) > _MOST_LABEL or not label.isprintable():
             raise InvalidRequestError(f"label must have at most {_MOST_LABEL} characters, all printable.", "label")
         checked = await self._desk.check(caller, spec)
+        if watching is not None:
+            checked.watching.CopyFrom(watching)
         schedule = schedule_pb2.Schedule(
             schedule_id=str(uuid.uuid4()),
             owner=caller.user,
@@ -123,6 +133,9 @@ class Timetable:
         shown = schedule_pb2.Schedule()
         shown.CopyFrom(schedule)
         shown.ClearField("done")
+        del shown.spec.watching.canaries[:]
+        if not schedule.spec.HasField("watching"):
+            shown.spec.ClearField("watching")
         if self._waits_for_room(schedule, self._wall()):
             shown.last_problem = self._registry.room.sentence
         if not caller.is_admin and caller.user != schedule.owner:
@@ -228,6 +241,12 @@ class Timetable:
     async def _make_job(self, schedule: schedule_pb2.Schedule) -> None:
         spec = job_pb2.JobSpec()
         spec.CopyFrom(schedule.spec)
+        if watches := schedule.spec.HasField("watching"):
+            last = self._registry.jobs.get(schedule.last_job_id)
+            if last is not None and last.live:
+                schedule.last_problem = f"Its last run, job {last.id}, has not ended yet."
+                return
+            spec = watch_rules.next_run(schedule)
         spec.schedule_id = schedule.schedule_id
         owner = Identity(schedule.owner, token_pb2.ROLE_USER)
         try:
@@ -240,6 +259,9 @@ class Timetable:
             return
         schedule.last_problem = ""
         schedule.last_job_id = job.job_id
+        if watches:
+            # By what the job asks: a repeated time finds its job.
+            schedule.canaries_asked = job.spec.watching.start + len(job.spec.watching.canaries)
         schedule.last_at.CopyFrom(job.created_at)
 
     def _move_on(self, schedule: schedule_pb2.Schedule) -> None:

@@ -14,13 +14,14 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from services.bus import end_tasks
-from services.errors import UnavailableError
+from services.errors import NotFoundError, UnavailableError
 from services.scheduler.jobs.job import seconds, stamp
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks import deliveries
 from services.scheduler.webhooks.address import host_of
 from services.scheduler.webhooks.ports import Caller, Deliveries, Hooks
-from touchstone.v1 import job_pb2, webhook_pb2
+from services.words.jobs import WATCH_ALARM
+from touchstone.v1 import job_pb2, watch_pb2, webhook_pb2
 
 log = logging.getLogger(__name__)
 
@@ -127,23 +128,44 @@ class Courier:
 
 
 class Fanout:
-    """Accepts repeated events: the deliveries of an event are the same each time."""
+    """Accepts repeated events: the deliveries of an event are the same each time. `alarm` gives the watch of which a
+    run has raised the alarm; it raises NotFoundError for a run that was deleted."""
 
-    def __init__(self, hooks: Hooks, deliveries: Deliveries, courier: Courier, wall: Callable[[], float]) -> None:
-        self._hooks, self._deliveries, self._courier, self._wall = hooks, deliveries, courier, wall
+    def __init__(
+        self,
+        hooks: Hooks,
+        deliveries: Deliveries,
+        courier: Courier,
+        alarm: Callable[[str], Awaitable[watch_pb2.Watch | None]],
+        wall: Callable[[], float],
+    ) -> None:
+        self._hooks, self._deliveries, self._courier, self._alarm, self._wall = hooks, deliveries, courier, alarm, wall
 
     async def take(self, event: job_pb2.JobEvent) -> None:
         """Returns once every delivery is stored. Raises UnavailableError."""
         name = deliveries.event_name(event)
         if not name:
             return
+        await self._call(event, name)
+        # Only with somebody to tell is it worth waiting for the results service.
+        if name == "job.completed" and event.job.spec.HasField("watching") and await self._targets(event, WATCH_ALARM):
+            with suppress(NotFoundError):
+                watch = await self._alarm(event.job.job_id)
+                if watch is not None:
+                    await self._call(event, WATCH_ALARM, watch)
+
+    async def _targets(self, event: job_pb2.JobEvent, name: str) -> list[tuple[str, str]]:
+        """URLs and the ids of their webhooks."""
         job = event.job
         targets = [(job.spec.webhook_url, "")] if job.spec.webhook_url else []
         for hook in await self._hooks.of(job.owner):
             if name in hook.events and hook.project_id in (0, job.spec.project_id):
                 targets.append((hook.url, hook.webhook_id))
-        for url, webhook_id in targets:
-            delivery = deliveries.delivery(event, url, webhook_id)
+        return targets
+
+    async def _call(self, event: job_pb2.JobEvent, name: str, watch: watch_pb2.Watch | None = None) -> None:
+        for url, webhook_id in await self._targets(event, name):
+            delivery = deliveries.delivery(event, url, webhook_id, watch)
             stamp(delivery.next_try_at, self._wall())
             revision = await self._deliveries.add(delivery)
             if revision is None:

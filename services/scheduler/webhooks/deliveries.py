@@ -13,13 +13,15 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.scheduler.jobs.job import stamp
-from services.words.jobs import WEBHOOK_EVENTS
-from touchstone.v1 import job_pb2, webhook_pb2
+from services.words.enums import WATCH_SIGNALS
+from services.words.jobs import WATCH_ALARM, WEBHOOK_EVENTS
+from services.words.watches import said
+from touchstone.v1 import job_pb2, watch_pb2, webhook_pb2
 
 if TYPE_CHECKING:
     from services.scheduler.settings import WebhookSettings
@@ -33,10 +35,14 @@ def event_name(event: job_pb2.JobEvent) -> str:
     return name if name in WEBHOOK_EVENTS else ""
 
 
-def delivery(event: job_pb2.JobEvent, url: str, webhook_id: str) -> webhook_pb2.Delivery:
-    """The call about an event. The same event and webhook give the same id, however often they come."""
-    delivery_id = str(uuid.uuid5(_NAMESPACE, f"{event.event_id}/{webhook_id}"))
-    name = event_name(event)
+def delivery(
+    event: job_pb2.JobEvent, url: str, webhook_id: str, watch: watch_pb2.Watch | None = None
+) -> webhook_pb2.Delivery:
+    """The call about an event, or about the alarm of a `watch` that the job has raised. The same event and webhook give
+    the same id, however often they come."""
+    name = event_name(event) if watch is None else WATCH_ALARM
+    key = f"{event.event_id}/{webhook_id}" + ("" if watch is None else f"/{name}")
+    delivery_id = str(uuid.uuid5(_NAMESPACE, key))
     return webhook_pb2.Delivery(
         delivery_id=delivery_id,
         webhook_id=webhook_id,
@@ -44,17 +50,18 @@ def delivery(event: job_pb2.JobEvent, url: str, webhook_id: str) -> webhook_pb2.
         url=url,
         event=name,
         job_id=event.job.job_id,
-        body=_body(name, delivery_id, event.job),
+        body=_body(name, delivery_id, event, watch),
     )
 
 
-def _body(event: str, delivery_id: str, job: job_pb2.Job) -> str:
-    told = {
-        "event": event,
+def _body(name: str, delivery_id: str, event: job_pb2.JobEvent, watch: watch_pb2.Watch | None) -> str:
+    job = event.job
+    told: dict[str, Any] = {
+        "event": name,
         "delivery_id": delivery_id,
         "job": {
             "job_id": job.job_id,
-            "status": event.removeprefix("job."),
+            "status": event_name(event).removeprefix("job."),
             "model_name": job.spec.model,
             "benchmark_suite": job.spec.suite.suite or job.spec.dataset.dataset_id or job.spec.experiment.experiment,
             "experiment": job.spec.experiment_name or None,
@@ -66,7 +73,34 @@ def _body(event: str, delivery_id: str, job: job_pb2.Job) -> str:
             "error": job.reason or None,
         },
     }
+    if watch is not None:
+        told["watch"] = _alarm(watch)
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def _alarm(watch: watch_pb2.Watch) -> dict[str, Any]:
+    return {
+        "schedule_id": watch.schedule_id,
+        "reference_job_id": watch.reference_job_id,
+        "raised_by": WATCH_SIGNALS.of(watch.raised_by),
+        "said": said(watch),
+        "since": _iso(watch.since_at),
+        "since_job_id": watch.since_job_id,
+        "asked": watch.asked,
+        "served_models": [one.model for one in watch.served],
+        "changed_items": [
+            {
+                "job_id": one.job_id,
+                "task": one.task,
+                "item": one.item,
+                "answer_before": one.answer_before,
+                "answer_now": one.answer_now,
+                "score_before": one.score_before if one.HasField("score_before") else None,
+                "score_now": one.score_now if one.HasField("score_now") else None,
+            }
+            for one in watch.changes
+        ],
+    }
 
 
 def _iso(stamp: Timestamp) -> str:

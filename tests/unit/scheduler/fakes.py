@@ -18,6 +18,7 @@ from services.scheduler.requests.experiments import Experiments
 from services.scheduler.requests.job_requests import Desk
 from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.schedules import Timetable
+from services.scheduler.schedules.watches import Watches
 from services.scheduler.settings import Limits
 from services.words.jobs import LIVE
 from touchstone.v1 import (
@@ -34,6 +35,7 @@ from touchstone.v1 import (
     suite_pb2,
     token_pb2,
     unit_pb2,
+    watch_pb2,
 )
 
 DATASET = f"ds_{'a' * 32}"
@@ -191,6 +193,7 @@ class FakeResults:
         self.experiments: dict[str, dataset_pb2.Dataset] = {}
         """By name."""
         self.decision = decision_pb2.Decision()
+        self.canaries = range(4)
         self.looks: list[tuple[object, ...]] = []
         """Jobs of decisions that were looked at, and up to which position."""
 
@@ -260,6 +263,18 @@ class FakeResults:
             raise UnavailableError("results is down")
         self.looks.append((*(job.job_id for job in jobs), sequence))
         return self.decision
+
+    async def choose_canaries(self, watching: job_pb2.Watching, owner: str) -> job_pb2.Watching:
+        if self.down:
+            raise UnavailableError("results is down")
+        chosen = job_pb2.Watching()
+        chosen.CopyFrom(watching)
+        chosen.canaries.extend(job_pb2.Canary(task="one", item=item) for item in self.canaries)
+        chosen.total = len(chosen.canaries)
+        return chosen
+
+    async def alarm(self, job_id: str) -> watch_pb2.Watch | None:
+        return None
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         if self.down:
@@ -346,6 +361,7 @@ class World:
         self.timetable = Timetable(
             self.registry, self.desk, self.schedules, self.reads, lambda: self.time + self.wrong_by
         )
+        self.watches = Watches(self.desk, self.results, self.timetable)
         self.runner: asyncio.Task[None] | None = None
 
     def _event_id(self) -> str:

@@ -133,7 +133,7 @@ class Decided(_message.Message):
     def __init__(self, verdict: _Optional[_Union[DecisionVerdict, str]] = ..., pairs: _Optional[int] = ..., difference: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., against_job_id: _Optional[str] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "reuse", "stream", "webhook_url", "schedule_id", "labels", "budget_usd", "provider_batch", "reading", "judges", "judging", "experiment_name", "max_model_b", "deciding")
+    __slots__ = ("endpoint", "model", "sampling", "mode", "priority", "project_id", "time_limit_s", "suite", "dataset", "experiment", "reuse", "stream", "webhook_url", "schedule_id", "labels", "budget_usd", "provider_batch", "reading", "judges", "judging", "experiment_name", "max_model_b", "deciding", "watching")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -164,6 +164,7 @@ class JobSpec(_message.Message):
     EXPERIMENT_NAME_FIELD_NUMBER: _ClassVar[int]
     MAX_MODEL_B_FIELD_NUMBER: _ClassVar[int]
     DECIDING_FIELD_NUMBER: _ClassVar[int]
+    WATCHING_FIELD_NUMBER: _ClassVar[int]
     endpoint: str
     model: str
     sampling: Sampling
@@ -187,7 +188,38 @@ class JobSpec(_message.Message):
     experiment_name: str
     max_model_b: float
     deciding: Deciding
-    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., reuse: _Optional[_Union[Reuse, _Mapping]] = ..., stream: _Optional[bool] = ..., webhook_url: _Optional[str] = ..., schedule_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., budget_usd: _Optional[float] = ..., provider_batch: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., judges: _Optional[_Iterable[_Union[Judge, _Mapping]]] = ..., judging: _Optional[_Union[Judging, _Mapping]] = ..., experiment_name: _Optional[str] = ..., max_model_b: _Optional[float] = ..., deciding: _Optional[_Union[Deciding, _Mapping]] = ...) -> None: ...
+    watching: Watching
+    def __init__(self, endpoint: _Optional[str] = ..., model: _Optional[str] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., project_id: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., suite: _Optional[_Union[SuiteWork, _Mapping]] = ..., dataset: _Optional[_Union[DatasetWork, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentWork, _Mapping]] = ..., reuse: _Optional[_Union[Reuse, _Mapping]] = ..., stream: _Optional[bool] = ..., webhook_url: _Optional[str] = ..., schedule_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., budget_usd: _Optional[float] = ..., provider_batch: _Optional[bool] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., judges: _Optional[_Iterable[_Union[Judge, _Mapping]]] = ..., judging: _Optional[_Union[Judging, _Mapping]] = ..., experiment_name: _Optional[str] = ..., max_model_b: _Optional[float] = ..., deciding: _Optional[_Union[Deciding, _Mapping]] = ..., watching: _Optional[_Union[Watching, _Mapping]] = ...) -> None: ...
+
+class Watching(_message.Message):
+    __slots__ = ("reference_job_id", "again_job_id", "items", "error", "seed", "canaries", "start", "total", "known_runs")
+    REFERENCE_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_RUNS_FIELD_NUMBER: _ClassVar[int]
+    reference_job_id: str
+    again_job_id: str
+    items: int
+    error: float
+    seed: int
+    canaries: _containers.RepeatedCompositeFieldContainer[Canary]
+    start: int
+    total: int
+    known_runs: int
+    def __init__(self, reference_job_id: _Optional[str] = ..., again_job_id: _Optional[str] = ..., items: _Optional[int] = ..., error: _Optional[float] = ..., seed: _Optional[int] = ..., canaries: _Optional[_Iterable[_Union[Canary, _Mapping]]] = ..., start: _Optional[int] = ..., total: _Optional[int] = ..., known_runs: _Optional[int] = ...) -> None: ...
+
+class Canary(_message.Message):
+    __slots__ = ("task", "item")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    item: int
+    def __init__(self, task: _Optional[str] = ..., item: _Optional[int] = ...) -> None: ...
 
 class Deciding(_message.Message):
     __slots__ = ("against_job_id", "candidate", "error", "margin", "seed", "race_job_ids")

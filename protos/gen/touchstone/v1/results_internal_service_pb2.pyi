@@ -2,6 +2,7 @@ from touchstone.v1 import dataset_pb2 as _dataset_pb2
 from touchstone.v1 import decision_pb2 as _decision_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import results_service_pb2 as _results_service_pb2
+from touchstone.v1 import watch_pb2 as _watch_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -27,6 +28,32 @@ class ReadEvidenceResponse(_message.Message):
     DECISION_FIELD_NUMBER: _ClassVar[int]
     decision: _decision_pb2.Decision
     def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ...) -> None: ...
+
+class ChooseCanariesRequest(_message.Message):
+    __slots__ = ("watching", "owner")
+    WATCHING_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    watching: _job_pb2.Watching
+    owner: str
+    def __init__(self, watching: _Optional[_Union[_job_pb2.Watching, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
+
+class ChooseCanariesResponse(_message.Message):
+    __slots__ = ("watching",)
+    WATCHING_FIELD_NUMBER: _ClassVar[int]
+    watching: _job_pb2.Watching
+    def __init__(self, watching: _Optional[_Union[_job_pb2.Watching, _Mapping]] = ...) -> None: ...
+
+class ReadAlarmRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ReadAlarmResponse(_message.Message):
+    __slots__ = ("watch",)
+    WATCH_FIELD_NUMBER: _ClassVar[int]
+    watch: _watch_pb2.Watch
+    def __init__(self, watch: _Optional[_Union[_watch_pb2.Watch, _Mapping]] = ...) -> None: ...
 
 class PrepareJudgingRequest(_message.Message):
     __slots__ = ("judging",)

@@ -77,6 +77,16 @@ class ResultsInternalServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceResponse.FromString,
                 _registered_method=True)
+        self.ChooseCanaries = channel.unary_unary(
+                '/touchstone.v1.ResultsInternalService/ChooseCanaries',
+                request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ChooseCanariesRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ChooseCanariesResponse.FromString,
+                _registered_method=True)
+        self.ReadAlarm = channel.unary_unary(
+                '/touchstone.v1.ResultsInternalService/ReadAlarm',
+                request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmResponse.FromString,
+                _registered_method=True)
 
 
 class ResultsInternalServiceServicer:
@@ -146,6 +156,21 @@ class ResultsInternalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChooseCanaries(self, request, context):
+        """For the scheduler: items of a reference run that tell models apart best. NOT_FOUND without such a job,
+        FAILED_PRECONDITION where its answers cannot be a reference.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadAlarm(self, request, context):
+        """For the scheduler: the watch if this run of it raised the alarm. UNAVAILABLE while the end of the run is not stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResultsInternalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -188,6 +213,16 @@ def add_ResultsInternalServiceServicer_to_server(servicer, server):
                     servicer.ReadEvidence,
                     request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceResponse.SerializeToString,
+            ),
+            'ChooseCanaries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChooseCanaries,
+                    request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ChooseCanariesRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ChooseCanariesResponse.SerializeToString,
+            ),
+            'ReadAlarm': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadAlarm,
+                    request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -408,6 +443,60 @@ class ResultsInternalService:
             '/touchstone.v1.ResultsInternalService/ReadEvidence',
             touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceRequest.SerializeToString,
             touchstone_dot_v1_dot_results__internal__service__pb2.ReadEvidenceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChooseCanaries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsInternalService/ChooseCanaries',
+            touchstone_dot_v1_dot_results__internal__service__pb2.ChooseCanariesRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__internal__service__pb2.ChooseCanariesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadAlarm(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsInternalService/ReadAlarm',
+            touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -64,6 +64,12 @@ class ResultsInternalServiceStub:
     """For the scheduler: what the answers to a decision's jobs say by now, without its jobs. UNAVAILABLE when the given
     position is not reached within the deadline.
     """
+    ChooseCanaries: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.ChooseCanariesRequest, _results_internal_service_pb2.ChooseCanariesResponse]
+    """For the scheduler: items of a reference run that tell models apart best. NOT_FOUND without such a job,
+    FAILED_PRECONDITION where its answers cannot be a reference.
+    """
+    ReadAlarm: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadAlarmRequest, _results_internal_service_pb2.ReadAlarmResponse]
+    """For the scheduler: the watch if this run of it raised the alarm. UNAVAILABLE while the end of the run is not stored."""
 
 @_typing.type_check_only
 class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
@@ -100,6 +106,12 @@ class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
     """For the scheduler: what the answers to a decision's jobs say by now, without its jobs. UNAVAILABLE when the given
     position is not reached within the deadline.
     """
+    ChooseCanaries: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.ChooseCanariesRequest, _results_internal_service_pb2.ChooseCanariesResponse]  # type: ignore[assignment]
+    """For the scheduler: items of a reference run that tell models apart best. NOT_FOUND without such a job,
+    FAILED_PRECONDITION where its answers cannot be a reference.
+    """
+    ReadAlarm: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadAlarmRequest, _results_internal_service_pb2.ReadAlarmResponse]  # type: ignore[assignment]
+    """For the scheduler: the watch if this run of it raised the alarm. UNAVAILABLE while the end of the run is not stored."""
 
 class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
     """What only the services of an installation call, at the address of ResultsService. PERMISSION_DENIED for users. It may
@@ -181,5 +193,23 @@ class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
         """For the scheduler: what the answers to a decision's jobs say by now, without its jobs. UNAVAILABLE when the given
         position is not reached within the deadline.
         """
+
+    @_abc_1.abstractmethod
+    def ChooseCanaries(
+        self,
+        request: _results_internal_service_pb2.ChooseCanariesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_internal_service_pb2.ChooseCanariesResponse, _abc.Awaitable[_results_internal_service_pb2.ChooseCanariesResponse]]:
+        """For the scheduler: items of a reference run that tell models apart best. NOT_FOUND without such a job,
+        FAILED_PRECONDITION where its answers cannot be a reference.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadAlarm(
+        self,
+        request: _results_internal_service_pb2.ReadAlarmRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_internal_service_pb2.ReadAlarmResponse, _abc.Awaitable[_results_internal_service_pb2.ReadAlarmResponse]]:
+        """For the scheduler: the watch if this run of it raised the alarm. UNAVAILABLE while the end of the run is not stored."""
 
 def add_ResultsInternalServiceServicer_to_server(servicer: ResultsInternalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -11,6 +11,7 @@ from touchstone.v1 import metric_pb2 as _metric_pb2
 from touchstone.v1 import noise_pb2 as _noise_pb2
 from touchstone.v1 import rubric_pb2 as _rubric_pb2
 from touchstone.v1 import suite_pb2 as _suite_pb2
+from touchstone.v1 import watch_pb2 as _watch_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -1836,3 +1837,15 @@ class DeleteRecordedRunResponse(_message.Message):
     RUN_FIELD_NUMBER: _ClassVar[int]
     run: _call_pb2.RecordedRun
     def __init__(self, run: _Optional[_Union[_call_pb2.RecordedRun, _Mapping]] = ...) -> None: ...
+
+class GetWatchRequest(_message.Message):
+    __slots__ = ("schedule_id",)
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    schedule_id: str
+    def __init__(self, schedule_id: _Optional[str] = ...) -> None: ...
+
+class GetWatchResponse(_message.Message):
+    __slots__ = ("watch",)
+    WATCH_FIELD_NUMBER: _ClassVar[int]
+    watch: _watch_pb2.Watch
+    def __init__(self, watch: _Optional[_Union[_watch_pb2.Watch, _Mapping]] = ...) -> None: ...

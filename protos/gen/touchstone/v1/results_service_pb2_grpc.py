@@ -151,6 +151,11 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.FromString,
                 _registered_method=True)
+        self.GetWatch = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetWatch',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchResponse.FromString,
+                _registered_method=True)
         self.ListExperiments = channel.unary_unary(
                 '/touchstone.v1.ResultsService/ListExperiments',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentsRequest.SerializeToString,
@@ -397,6 +402,13 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetWatch(self, request, context):
+        """What the runs of a watch show. NOT_FOUND where no run of it is stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListExperiments(self, request, context):
         """Experiments, newest first. PERMISSION_DENIED for callers who are not admins.
         """
@@ -626,6 +638,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.GetNoise,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.SerializeToString,
+            ),
+            'GetWatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWatch,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchResponse.SerializeToString,
             ),
             'ListExperiments': grpc.unary_unary_rpc_method_handler(
                     servicer.ListExperiments,
@@ -1325,6 +1342,33 @@ class ResultsService:
             '/touchstone.v1.ResultsService/GetNoise',
             touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetWatch',
+            touchstone_dot_v1_dot_results__service__pb2.GetWatchRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetWatchResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -95,6 +95,8 @@ class ResultsServiceStub:
     """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
     asked no item twice.
     """
+    GetWatch: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetWatchRequest, _results_service_pb2.GetWatchResponse]
+    """What the runs of a watch show. NOT_FOUND where no run of it is stored."""
     ListExperiments: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]
@@ -206,6 +208,8 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
     asked no item twice.
     """
+    GetWatch: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetWatchRequest, _results_service_pb2.GetWatchResponse]  # type: ignore[assignment]
+    """What the runs of a watch show. NOT_FOUND where no run of it is stored."""
     ListExperiments: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]  # type: ignore[assignment]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]  # type: ignore[assignment]
@@ -452,6 +456,14 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
         asked no item twice.
         """
+
+    @_abc_1.abstractmethod
+    def GetWatch(
+        self,
+        request: _results_service_pb2.GetWatchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetWatchResponse, _abc.Awaitable[_results_service_pb2.GetWatchResponse]]:
+        """What the runs of a watch show. NOT_FOUND where no run of it is stored."""
 
     @_abc_1.abstractmethod
     def ListExperiments(

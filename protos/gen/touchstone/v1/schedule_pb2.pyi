@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Schedule(_message.Message):
-    __slots__ = ("schedule_id", "owner", "label", "cron", "time_zone", "spec", "created_at", "next_at", "last_job_id", "last_at", "last_problem", "request_id", "done", "paused_at")
+    __slots__ = ("schedule_id", "owner", "label", "cron", "time_zone", "spec", "created_at", "next_at", "last_job_id", "last_at", "last_problem", "request_id", "done", "paused_at", "canaries_asked")
     SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
@@ -26,6 +26,7 @@ class Schedule(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     PAUSED_AT_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_ASKED_FIELD_NUMBER: _ClassVar[int]
     schedule_id: str
     owner: str
     label: str
@@ -40,7 +41,8 @@ class Schedule(_message.Message):
     request_id: str
     done: _containers.RepeatedCompositeFieldContainer[TimeSpan]
     paused_at: _timestamp_pb2.Timestamp
-    def __init__(self, schedule_id: _Optional[str] = ..., owner: _Optional[str] = ..., label: _Optional[str] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_job_id: _Optional[str] = ..., last_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_problem: _Optional[str] = ..., request_id: _Optional[str] = ..., done: _Optional[_Iterable[_Union[TimeSpan, _Mapping]]] = ..., paused_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    canaries_asked: int
+    def __init__(self, schedule_id: _Optional[str] = ..., owner: _Optional[str] = ..., label: _Optional[str] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_job_id: _Optional[str] = ..., last_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_problem: _Optional[str] = ..., request_id: _Optional[str] = ..., done: _Optional[_Iterable[_Union[TimeSpan, _Mapping]]] = ..., paused_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., canaries_asked: _Optional[int] = ...) -> None: ...
 
 class TimeSpan(_message.Message):
     __slots__ = ("first", "last")

@@ -353,6 +353,38 @@ class CreateScheduleResponse(_message.Message):
     schedule: _schedule_pb2.Schedule
     def __init__(self, schedule: _Optional[_Union[_schedule_pb2.Schedule, _Mapping]] = ...) -> None: ...
 
+class StartWatchRequest(_message.Message):
+    __slots__ = ("request_id", "reference_job_id", "again_job_id", "endpoint", "model", "cron", "time_zone", "label", "items", "error", "seed")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    CRON_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    reference_job_id: str
+    again_job_id: str
+    endpoint: str
+    model: str
+    cron: str
+    time_zone: str
+    label: str
+    items: int
+    error: float
+    seed: int
+    def __init__(self, request_id: _Optional[str] = ..., reference_job_id: _Optional[str] = ..., again_job_id: _Optional[str] = ..., endpoint: _Optional[str] = ..., model: _Optional[str] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., label: _Optional[str] = ..., items: _Optional[int] = ..., error: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
+
+class StartWatchResponse(_message.Message):
+    __slots__ = ("schedule",)
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    schedule: _schedule_pb2.Schedule
+    def __init__(self, schedule: _Optional[_Union[_schedule_pb2.Schedule, _Mapping]] = ...) -> None: ...
+
 class ListSchedulesRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "owner", "project_id")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]

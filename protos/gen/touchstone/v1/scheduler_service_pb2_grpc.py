@@ -101,6 +101,11 @@ class SchedulerServiceStub:
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleResponse.FromString,
                 _registered_method=True)
+        self.StartWatch = channel.unary_unary(
+                '/touchstone.v1.SchedulerService/StartWatch',
+                request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.StartWatchRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.StartWatchResponse.FromString,
+                _registered_method=True)
         self.ListSchedules = channel.unary_unary(
                 '/touchstone.v1.SchedulerService/ListSchedules',
                 request_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.ListSchedulesRequest.SerializeToString,
@@ -284,6 +289,15 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StartWatch(self, request, context):
+        """Watches whether an endpoint still answers as it did in a reference run: a schedule whose jobs ask a few of its items
+        each time. ResultsService.GetWatch says what the answers show. Repeating a request id returns the schedule it made.
+        Errors as of CreateSchedule; NOT_FOUND without such a reference, FAILED_PRECONDITION where its answers cannot be one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListSchedules(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -452,6 +466,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.CreateSchedule,
                     request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleResponse.SerializeToString,
+            ),
+            'StartWatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartWatch,
+                    request_deserializer=touchstone_dot_v1_dot_scheduler__service__pb2.StartWatchRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_scheduler__service__pb2.StartWatchResponse.SerializeToString,
             ),
             'ListSchedules': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSchedules,
@@ -882,6 +901,33 @@ class SchedulerService:
             '/touchstone.v1.SchedulerService/CreateSchedule',
             touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleRequest.SerializeToString,
             touchstone_dot_v1_dot_scheduler__service__pb2.CreateScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartWatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.SchedulerService/StartWatch',
+            touchstone_dot_v1_dot_scheduler__service__pb2.StartWatchRequest.SerializeToString,
+            touchstone_dot_v1_dot_scheduler__service__pb2.StartWatchResponse.FromString,
             options,
             channel_credentials,
             insecure,

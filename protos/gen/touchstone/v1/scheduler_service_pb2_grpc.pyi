@@ -77,6 +77,11 @@ class SchedulerServiceStub:
     """What the services logged about a job, oldest first. Kept for 14 days."""
     CreateSchedule: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateScheduleRequest, _scheduler_service_pb2.CreateScheduleResponse]
     """Runs a job again and again, at low priority unless an admin says otherwise."""
+    StartWatch: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.StartWatchRequest, _scheduler_service_pb2.StartWatchResponse]
+    """Watches whether an endpoint still answers as it did in a reference run: a schedule whose jobs ask a few of its items
+    each time. ResultsService.GetWatch says what the answers show. Repeating a request id returns the schedule it made.
+    Errors as of CreateSchedule; NOT_FOUND without such a reference, FAILED_PRECONDITION where its answers cannot be one.
+    """
     ListSchedules: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSchedulesRequest, _scheduler_service_pb2.ListSchedulesResponse]
     SetSchedulePaused: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetSchedulePausedRequest, _scheduler_service_pb2.SetSchedulePausedResponse]
     """Pauses a schedule, or resumes it. Its times meanwhile make no jobs. PERMISSION_DENIED for another user's."""
@@ -154,6 +159,11 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """What the services logged about a job, oldest first. Kept for 14 days."""
     CreateSchedule: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateScheduleRequest, _scheduler_service_pb2.CreateScheduleResponse]  # type: ignore[assignment]
     """Runs a job again and again, at low priority unless an admin says otherwise."""
+    StartWatch: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.StartWatchRequest, _scheduler_service_pb2.StartWatchResponse]  # type: ignore[assignment]
+    """Watches whether an endpoint still answers as it did in a reference run: a schedule whose jobs ask a few of its items
+    each time. ResultsService.GetWatch says what the answers show. Repeating a request id returns the schedule it made.
+    Errors as of CreateSchedule; NOT_FOUND without such a reference, FAILED_PRECONDITION where its answers cannot be one.
+    """
     ListSchedules: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSchedulesRequest, _scheduler_service_pb2.ListSchedulesResponse]  # type: ignore[assignment]
     SetSchedulePaused: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.SetSchedulePausedRequest, _scheduler_service_pb2.SetSchedulePausedResponse]  # type: ignore[assignment]
     """Pauses a schedule, or resumes it. Its times meanwhile make no jobs. PERMISSION_DENIED for another user's."""
@@ -306,6 +316,17 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.CreateScheduleResponse, _abc.Awaitable[_scheduler_service_pb2.CreateScheduleResponse]]:
         """Runs a job again and again, at low priority unless an admin says otherwise."""
+
+    @_abc_1.abstractmethod
+    def StartWatch(
+        self,
+        request: _scheduler_service_pb2.StartWatchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.StartWatchResponse, _abc.Awaitable[_scheduler_service_pb2.StartWatchResponse]]:
+        """Watches whether an endpoint still answers as it did in a reference run: a schedule whose jobs ask a few of its items
+        each time. ResultsService.GetWatch says what the answers show. Repeating a request id returns the schedule it made.
+        Errors as of CreateSchedule; NOT_FOUND without such a reference, FAILED_PRECONDITION where its answers cannot be one.
+        """
 
     @_abc_1.abstractmethod
     def ListSchedules(

@@ -12,7 +12,7 @@ from services.gateway.api.jobs.run import WORK, spec_of
 from services.gateway.fields.checks import Field, record, text
 from services.gateway.fields.job import option
 from services.gateway.fields.query import NEXT_PAGE_TOKEN, OWNER, PAGE_TOKEN, PROJECT, limit
-from services.gateway.fields.schema import COUNT, STRING, TIME, UUID, about, array, null, shape
+from services.gateway.fields.schema import COUNT, INTEGER, NUMBER, STRING, TIME, UUID, about, array, null, shape
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import jobs
 from services.words.enums import PRIORITIES
@@ -54,7 +54,7 @@ async def create(call: Call) -> JSONResponse:
     except InvalidRequestError as error:
         # The scheduler names fields of its message, which users of the API never see.
         raise InvalidRequestError(error.message) from error
-    return JSONResponse(_schedule(made.schedule))
+    return JSONResponse(schedule_values(made.schedule))
 
 
 async def schedules(call: Call) -> JSONResponse:
@@ -67,7 +67,7 @@ async def schedules(call: Call) -> JSONResponse:
     )
     found = await call.ask(call.ctx.backend.scheduler.ListSchedules, request)
     return JSONResponse(
-        {"schedules": [_schedule(one) for one in found.schedules], "next_page_token": found.next_page_token}
+        {"schedules": [schedule_values(one) for one in found.schedules], "next_page_token": found.next_page_token}
     )
 
 
@@ -92,10 +92,10 @@ async def resume(call: Call) -> JSONResponse:
 async def _set_paused(call: Call, *, paused: bool) -> JSONResponse:
     request = scheduler_service_pb2.SetSchedulePausedRequest(schedule_id=call.path["schedule_id"], paused=paused)
     answer = await call.ask(call.ctx.backend.scheduler.SetSchedulePaused, request)
-    return JSONResponse(_schedule(answer.schedule))
+    return JSONResponse(schedule_values(answer.schedule))
 
 
-def _schedule(one: schedule_pb2.Schedule) -> dict[str, Any]:
+def schedule_values(one: schedule_pb2.Schedule) -> dict[str, Any]:
     return {
         "schedule_id": one.schedule_id,
         "owner": one.owner,
@@ -108,7 +108,21 @@ def _schedule(one: schedule_pb2.Schedule) -> dict[str, Any]:
         "last_job_id": one.last_job_id or None,
         "last_at": jobs.iso(one.last_at),
         "last_problem": one.last_problem or None,
+        "watch": _watching(one.spec) if one.spec.HasField("watching") else None,
         "job": _job(one.spec),
+    }
+
+
+def _watching(spec: job_pb2.JobSpec) -> dict[str, Any]:
+    watching = spec.watching
+    return {
+        "reference_job_id": watching.reference_job_id,
+        "again_job_id": watching.again_job_id or None,
+        "items": watching.items,
+        "canaries": watching.total,
+        "known_runs": watching.known_runs,
+        "error": watching.error,
+        "seed": watching.seed,
     }
 
 
@@ -135,7 +149,19 @@ _JOB = {
     "priority": members.PRIORITY,
     **job_results.ASKED,
 }
-_SCHEDULE = shape(
+_WATCHING = shape(
+    {
+        "reference_job_id": about(UUID, "The job whose answers are the reference."),
+        "again_job_id": about(null(UUID), "The second run of its model, which shows what differs by chance."),
+        "items": about(COUNT, "Canaries of each run."),
+        "canaries": about(COUNT, "All canaries."),
+        "known_runs": about(COUNT, "Runs of other models that chose the canaries. 0 means that they were drawn."),
+        "error": about(NUMBER, "The chance of a false alarm, ever."),
+        "seed": about(INTEGER, "The seed of their order."),
+    },
+    name="Watching",
+)
+SCHEDULE = shape(
     {
         "schedule_id": about(UUID, "The schedule's id."),
         "owner": members.OWNER,
@@ -148,6 +174,7 @@ _SCHEDULE = shape(
         "last_job_id": about(null(STRING), "The job that it created last."),
         "last_at": about(null(TIME), "When it was due last."),
         "last_problem": about(null(STRING), "Why no job was created then. null if one was."),
+        "watch": about(null(_WATCHING), "What a watch asks. null for other schedules."),
         "job": about(shape(_JOB, name="JobSettings", optional=("reuse",)), "The job that it creates."),
     },
     name="Schedule",
@@ -158,7 +185,7 @@ CREATE_SCHEDULE = Endpoint(
     create,
     "createSchedule",
     "Create a schedule: a job that is created again and again.",
-    answer=_SCHEDULE,
+    answer=SCHEDULE,
     body=_BODY,
     errors=(409,),
     gives={"schedule_id": "/schedule_id"},
@@ -170,7 +197,7 @@ SCHEDULES = Endpoint(
     "listSchedules",
     "List schedules.",
     answer=shape(
-        {"schedules": about(array(_SCHEDULE), "The schedules that you may see."), "next_page_token": NEXT_PAGE_TOKEN},
+        {"schedules": about(array(SCHEDULE), "The schedules that you may see."), "next_page_token": NEXT_PAGE_TOKEN},
         name="Schedules",
     ),
     query=(OWNER, PROJECT, limit(100, 500), PAGE_TOKEN),
@@ -182,7 +209,7 @@ PAUSE_SCHEDULE = Endpoint(
     pause,
     "pauseSchedule",
     "Pause a schedule: it creates no jobs until it is resumed.",
-    answer=_SCHEDULE,
+    answer=SCHEDULE,
 )
 RESUME_SCHEDULE = Endpoint(
     "POST",
@@ -190,7 +217,7 @@ RESUME_SCHEDULE = Endpoint(
     resume,
     "resumeSchedule",
     "Resume a paused schedule. Times that passed meanwhile are not made up for.",
-    answer=_SCHEDULE,
+    answer=SCHEDULE,
 )
 DELETE_SCHEDULE = Endpoint(
     "DELETE",

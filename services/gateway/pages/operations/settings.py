@@ -23,6 +23,7 @@ from services.gateway.reads.catalogue import Catalogue
 from services.words import refusals
 from services.words.enums import ROLES
 from services.words.jobs import WEBHOOK_EVENTS
+from services.words.watches import DEFAULT_ITEMS
 from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2, token_pb2
 
 T = TypeVar("T")
@@ -43,6 +44,11 @@ class TokenRow:
 async def settings_page(request: Request) -> Response:
     """The page. A user sees the own tokens, webhooks and schedules, an admin everybody's."""
     return await _page(request)
+
+
+async def settings_error(request: Request, error: TouchstoneError, section: str) -> Response:
+    """The page with what is wrong in a form of the `section`."""
+    return await _page(request, error=error, section=section)
 
 
 async def _page(
@@ -99,6 +105,7 @@ async def _page(
         "section": section,
         "sent": await request.form() if error else {},
         "job": request.query_params.get("job", ""),
+        "watch_items": DEFAULT_ITEMS,
     }
     status = status_of(error) if error else 200
     page = await render(request, "settings/index.html", "settings", values, status)
@@ -218,6 +225,7 @@ async def create_schedule(request: Request) -> Response:
         spec.CopyFrom(source.spec)
         spec.ClearField("reuse")
         spec.ClearField("priority")
+        spec.ClearField("watching")
         call = scheduler_service_pb2.CreateScheduleRequest(
             request_id=str(form.get("request_id", "")) or uuid.uuid4().hex,
             cron=cron,

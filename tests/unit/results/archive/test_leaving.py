@@ -259,6 +259,16 @@ async def test_items_of_experiments_their_judges_and_decisions_stay(made: Archiv
     assert made.away() == ["cancelled", "failed"]
 
 
+async def test_items_of_watches_and_their_references_stay(made: Archived) -> None:
+    canaries = job("canaries", plan("t", 40), minute=20, state=CANCELLED)
+    canaries.spec.schedule_id, canaries.spec.watching.reference_job_id = "watch", "done-1"
+    writes.store_items(made.connection, [batch("canaries", "t", [answer(0)])])
+    writes.store_events(made.connection, [event("8-0", canaries, "ended")])
+    await made.archive()
+    await made.leave()
+    assert made.away() == [name for name in GONE if name != "done-1"]
+
+
 async def test_items_that_came_back_stay_for_as_long_again(made: Archived) -> None:
     await made.leave()
     await made.database.read(partial(item_reads.list_stored_items, job_id="failed"))

@@ -188,7 +188,7 @@ async def test_a_crash_while_a_job_is_deleted_leaves_it_whole_or_gone(world: Wor
     # The results service may not have read the event yet.
     world.results.old[job] = world.registry.deleted[job].message
     assert world.desk.list("") == []
-    for call in (world.desk.delete(ALICE, job), world.desk.retry(ALICE, job), world.desk.require_visible(ALICE, job)):
+    for call in (world.desk.delete(ALICE, job), world.desk.retry(ALICE, job), world.desk.visible(ALICE, job)):
         with pytest.raises(NotFoundError):
             await call
     world.fleet.hear(evaluator(), world.time)

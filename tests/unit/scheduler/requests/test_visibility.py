@@ -71,12 +71,12 @@ async def test_what_cannot_be_read_can_be_neither_stopped_nor_taken_from(world: 
     with pytest.raises(NotFoundError):
         await world.desk.retry(BOB, job_id)
     with pytest.raises(NotFoundError):
-        await world.desk.require_visible(BOB, job_id)
+        await world.desk.visible(BOB, job_id)
     wanted = spec()
     wanted.reuse.job_id = job_id
     with pytest.raises(NotFoundError):
         await world.desk.create(BOB, "", wanted)
-    await world.desk.require_visible(ALICE, job_id)
+    await world.desk.visible(ALICE, job_id)
     await world.desk.cancel(ADMIN, job_id)
 
 

@@ -1,0 +1,1 @@
+"""Watches: which items they ask, and what the answers show."""

@@ -1,0 +1,27 @@
+"""What a watch says, in words. Pure."""
+
+from __future__ import annotations
+
+from touchstone.v1 import watch_pb2
+
+DEFAULT_ITEMS, MOST_ITEMS = 30, 100
+"""Canaries of each run."""
+DEFAULT_ERROR, MOST_ERROR = 0.01, 0.2
+DAILY = "0 6 * * *"
+"""The usual cron expression."""
+
+_RAISED = {
+    watch_pb2.WATCH_SIGNAL_SCORE: "its answers are {change} than those of the reference",
+    watch_pb2.WATCH_SIGNAL_ANSWERS: "its answers differ from the reference more often than chance explains",
+    watch_pb2.WATCH_SIGNAL_TEXT: "its texts differ from the reference more often than chance explains",
+}
+
+
+def said(watch: watch_pb2.Watch) -> str:
+    """What a watch shows, as a sentence."""
+    if watch.note:
+        return watch.note
+    if not watch.raised_by:
+        return "No change is shown." if watch.asked else "No canary is answered yet."
+    change = "worse" if watch.mean < watch.reference_mean else "better"
+    return f"This is not the model of the reference any more: {_RAISED[watch.raised_by].format(change=change)}."
