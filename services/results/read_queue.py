@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 
 from services import rpc
 from services.errors import BusyError
-from services.results.storage.database import LONG_READERS, READERS, Connection, Reads
+from services.results.storage.database import LONG_READERS, READERS, Connection, Reads, with_items
 from services.results.visibility import Visibility
 from services.telemetry import metrics
 
@@ -298,11 +298,16 @@ class Questions:
 
     async def read(self, ask: Callable[[Connection], T]) -> T:
         """As the database's `read`. Raises BusyError when too many wait, or after WAIT_S seconds of waiting."""
-        return await self._quick.run(self._database.read(ask), _party())
+        # A read that waits for items holds no place.
+        return await with_items(
+            self._database.bring_back, lambda: self._quick.run(self._database.read(ask, waits=False), _party())
+        )
 
     async def read_long(self, ask: Callable[[Connection], T]) -> T:
         """As `read`, for reads that may take seconds."""
-        return await self._long.run(self._database.read_long(ask), _party())
+        return await with_items(
+            self._database.bring_back, lambda: self._long.run(self._database.read_long(ask, waits=False), _party())
+        )
 
     async def read_shards(self, work: Coroutine[Any, Any, T]) -> T:
         """As `read`, for fetching rows of datasets from NATS: a shard takes megabytes while it is read."""

@@ -99,7 +99,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     # Take the file's lock first: a second results service must not touch the consumers of the first.
     room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
     database = Database(await asyncio.to_thread(open_file, settings.database, *settings.written))
-    returning = Returning(database, settings.archive, settings.s3_url, settings.moving)
+    returning = Returning(database, settings.archive, settings.s3_url, settings.moving, room)
     database.bring_back = returning.bring_back
     try:
         connection = await bus.open_bus(settings.bus, "results")

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from services.errors import ConflictError
 from services.gateway.pages.items.listing import Classes
-from tests.gateway import fake_data
-from tests.gateway.fake_world import spec
+from tests.gateway import fake_data, fake_stored
+from tests.gateway.fake_world import World, spec
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages import page
 from touchstone.v1 import endpoint_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
@@ -40,6 +41,28 @@ async def test_the_baseline_is_the_configurations_previous_run_or_a_chosen_one(g
     assert list(listed(gateway))[-1].baseline_job_id == runs[2].job_id
     first = await page(gateway, f"/jobs/{runs[0].job_id}?items=different")
     assert "Different from baseline" not in first, "there is nothing to differ from"
+
+
+async def test_items_that_the_archive_does_not_give_back_are_said_to_be_there(
+    gateway: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [finished(gateway, day) for day in (1, 2)]
+    real, away = fake_stored.list_items, runs[0].job_id
+
+    def list_items(world: World, request: results_service_pb2.ListItemsRequest) -> object:
+        if away in (request.job_id, request.baseline_job_id):
+            raise ConflictError(f"The items of job {away} are in the archive, but a file is damaged.")
+        return real(world, request)
+
+    monkeypatch.setattr(fake_stored, "list_items", list_items)
+    text = await page(gateway, f"/jobs/{runs[0].job_id}")
+    assert f"The items of job {away} are in the archive, but a file is damaged." in text
+    assert "No items are stored" not in text
+    for address in (f"/jobs/{runs[1].job_id}", f"/jobs/{runs[1].job_id}?items=regressed"):
+        text = await page(gateway, address)
+        assert "is damaged" not in text
+        assert "Different from baseline" not in text, "the run before cannot be read"
+    assert "is damaged" in await page(gateway, f"/jobs/{runs[1].job_id}?baseline={away}")
 
 
 async def test_task_search_order_and_opened_item_are_in_the_address(gateway: Running) -> None:

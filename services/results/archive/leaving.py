@@ -29,6 +29,7 @@ from services.results.storage.database import Connection, Database, query
 from services.results.stores.folder import sync_folder
 from services.results.stores.store import Store, fetch, open_store, sha256_of
 from services.telemetry import metrics
+from services.words.decisions import job_ids
 from touchstone.v1 import job_pb2
 from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 
@@ -189,8 +190,7 @@ def _used(connection: Connection) -> list[str]:
     decisions = [job_pb2.Job.FromString(blob) for (blob,) in baselines]
     return [
         *text_retention.live_sources(connection),
-        *(job.job_id for job in decisions),
-        *(job.spec.deciding.against_job_id for job in decisions),
+        *(job_id for job in decisions for job_id in job_ids(job)),
         *_watched(connection),
     ]
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from services import bus
 from services.errors import ConflictError, UnavailableError
 from services.results.archive import rows, versions
 from services.results.intake import writes
@@ -32,15 +33,15 @@ class Returning:
     """Of one database. `place` is where the archive is now; items are also looked for where it was when they left.
     `folder` has copies of files on their way, and the database may read it."""
 
-    def __init__(self, database: Database, place: str, s3_url: str, folder: Path) -> None:
-        self._database, self._place, self._url = database, place, s3_url
+    def __init__(self, database: Database, place: str, s3_url: str, folder: Path, room: bus.Room) -> None:
+        self._database, self._place, self._url, self._room = database, place, s3_url, room
         self.folder = folder.absolute()
         self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def bring_back(self, job_ids: Sequence[str]) -> None:
-        """Raises ConflictError for a job whose file is missing or damaged, and UnavailableError if the archive cannot
-        be reached. A caller that gives up does not end the work."""
+        """Raises ConflictError for a job whose file is missing or damaged, UnavailableError if the archive cannot be
+        reached, and NoRoomError. A caller that gives up does not end the work."""
         ended = await asyncio.gather(
             *(asyncio.shield(self._task(job_id)) for job_id in job_ids), return_exceptions=True
         )
@@ -60,10 +61,12 @@ class Returning:
         return self._under_way[job_id]
 
     async def _one(self, job_id: str) -> None:
-        async with self._room:
+        async with self._turns:
             away = await self._database.read(partial(archived_items.find, job_id=job_id))
             if away is None:
                 return
+            # Of a full disk, the open database would be lost.
+            self._room.require()
             path = self.folder / f"{job_id}{_RETURNING}"
             try:
                 await asyncio.to_thread(self._fetch, away, path)

@@ -88,13 +88,17 @@ class Replica:
         self.version += 1
         log.info("reading the copy %s", path.name)
 
-    async def read(self, ask: Callable[[Connection], T]) -> T:
-        async with self._held() as database:
-            return await database.read(ask)
+    @property
+    def bring_back(self) -> None:
+        """A copy takes no items."""
 
-    async def read_long(self, ask: Callable[[Connection], T]) -> T:
+    async def read(self, ask: Callable[[Connection], T], *, waits: bool = True) -> T:
         async with self._held() as database:
-            return await database.read_long(ask)
+            return await database.read(ask, waits=waits)
+
+    async def read_long(self, ask: Callable[[Connection], T], *, waits: bool = True) -> T:
+        async with self._held() as database:
+            return await database.read_long(ask, waits=waits)
 
     async def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]:
         async with self._held() as database, aclosing(database.stream(make)) as values:

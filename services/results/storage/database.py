@@ -141,6 +141,22 @@ class ItemsAwayError(UnavailableError):
         self.job_ids = tuple(job_ids)
 
 
+BringBack = Callable[[Sequence[str]], Awaitable[None]]
+
+
+async def with_items(bring_back: BringBack | None, work: Callable[[], Awaitable[T]]) -> T:
+    """Does the work, and once more after items of jobs that it lacks are back."""
+    brought = set[str]()
+    while True:
+        try:
+            return await work()
+        except ItemsAwayError as away:
+            if bring_back is None or brought.issuperset(away.job_ids):
+                raise
+            brought.update(away.job_ids)
+            await bring_back(away.job_ids)
+
+
 class Reads(Protocol):
     """What can be asked of a database, and of a copy of one: see `Database`."""
 
@@ -150,9 +166,12 @@ class Reads(Protocol):
     @property
     def jobs_version(self) -> int: ...
 
-    async def read(self, ask: Callable[[Connection], T]) -> T: ...
+    @property
+    def bring_back(self) -> BringBack | None: ...
 
-    async def read_long(self, ask: Callable[[Connection], T]) -> T: ...
+    async def read(self, ask: Callable[[Connection], T], *, waits: bool = True) -> T: ...
+
+    async def read_long(self, ask: Callable[[Connection], T], *, waits: bool = True) -> T: ...
 
     def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]: ...
 
@@ -183,13 +202,14 @@ class Database:
         """Counts those of them that boards, trends and lists of configurations may show."""
         self.behind = False
         """Whether a checkpoint is still to be done."""
-        self.bring_back: Callable[[Sequence[str]], Awaitable[None]] | None = None
+        self.bring_back: BringBack | None = None
         """Brings items of these jobs back, which a read or a change needs and which are in the archive alone."""
 
     async def write(self, change: Callable[[Connection], T], *, of_jobs: bool = True) -> T:
         """Runs `change` in a transaction and commits it to disk; not `of_jobs` are answers and calls alone, which no
         board shows before their job is sealed. Raises UnavailableError when the disk refuses."""
-        return await self._with_items(partial(self._run, self._writer, partial(self._counted, change, of_jobs)))
+        work = partial(self._run, self._writer, partial(self._counted, change, of_jobs))
+        return await with_items(self.bring_back, work)
 
     async def checkpoint(self) -> None:
         """Moves what was committed so far from the log into the file: for data that exists nowhere else, which a lost
@@ -208,18 +228,21 @@ class Database:
             self.behind = not await self._run(self._writer, self._checkpoint)
         return not self.behind
 
-    async def read(self, ask: Callable[[Connection], T]) -> T:
-        """Runs `ask` on its own cursor, on one snapshot of everything committed so far."""
-        return await self._with_items(partial(self._run, self._readers, partial(self._snapshot, ask)))
+    async def read(self, ask: Callable[[Connection], T], *, waits: bool = True) -> T:
+        """Runs `ask` on its own cursor, on one snapshot of everything committed so far. Unless it `waits` for items
+        that it lacks, raises ItemsAwayError."""
+        work = partial(self._run, self._readers, partial(self._snapshot, ask))
+        return await with_items(self.bring_back if waits else None, work)
 
-    async def read_long(self, ask: Callable[[Connection], T]) -> T:
+    async def read_long(self, ask: Callable[[Connection], T], *, waits: bool = True) -> T:
         """As `read`, for reads that may take seconds: quick reads wait only for each other, never for these."""
-        return await self._with_items(partial(self._run, self._long_readers, partial(self._snapshot, ask)))
+        work = partial(self._run, self._long_readers, partial(self._snapshot, ask))
+        return await with_items(self.bring_back if waits else None, work)
 
     async def stream(self, make: Callable[[Connection], Iterator[T]]) -> AsyncGenerator[T]:
         """What `make` yields, on one snapshot. Each step takes its own thread, so a slow reader holds none. The file is
         not tidied up meanwhile, so the reader must come to an end. Raises as `read`."""
-        snapshot, found = await self._with_items(partial(self._begun, make))
+        snapshot, found = await with_items(self.bring_back, partial(self._begun, make))
         try:
             while found is not None:
                 yield found[0]
@@ -256,18 +279,6 @@ class Database:
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
         with contextlib.suppress(duckdb.Error):
             self._connection.close()
-
-    async def _with_items(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Does the work, and once more after items that it lacks are back."""
-        brought = set[str]()
-        while True:
-            try:
-                return await work()
-            except ItemsAwayError as away:
-                if self.bring_back is None or brought.issuperset(away.job_ids):
-                    raise
-                brought.update(away.job_ids)
-                await self.bring_back(away.job_ids)
 
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         began = time.monotonic()

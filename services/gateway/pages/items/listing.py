@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from services import rpc
-from services.errors import InvalidRequestError, NotFoundError, TouchstoneError
+from services.errors import ConflictError, InvalidRequestError, NotFoundError, TouchstoneError, UnavailableError
 from services.gateway import context
 from services.gateway.backend import Backend
 from services.gateway.pages.display import conversation
@@ -229,7 +229,13 @@ async def listing(
         order=ITEM_ORDERS[order],
         with_classes=bool(task) and not query.get("after") and is_finished(job) and not _judges(job),
     )
-    answer = await backend.ask(backend.results.ListItems, call, caller)
+    try:
+        answer = await backend.ask(backend.results.ListItems, call, caller)
+    except (ConflictError, UnavailableError):
+        # The items of the run before may be in an archive that does not give them back.
+        if named or not baseline:
+            raise
+        return await listing(backend, job, caller, query, None, page_size)
     counts = {name: getattr(answer, f"count_{_COUNTS.get(name, name)}") for name in (*FILTERS, *_SIDES)}
     return Listing(
         job_id=job.job_id,

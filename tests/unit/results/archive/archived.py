@@ -75,7 +75,8 @@ class Archived:
         self.connection = open_file(self.path, self.scratch, self.moving)
         self.database = Database(self.connection)
         self.archiving = Archiving(self.database, self.place, url, self.scratch, bus.Room())
-        self.returning = Returning(self.database, self.place, url, self.moving)
+        self.room = bus.Room()
+        self.returning = Returning(self.database, self.place, url, self.moving, self.room)
         self.database.bring_back = self.returning.bring_back
         self.leaving = Leaving(self.database, self.returning, self.place, url, 1, bus.Room())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 from services import bus
-from services.errors import ConflictError, UnavailableError
+from services.errors import ConflictError, NoRoomError, UnavailableError
 from services.results.archive import leaving, returning, versions
 from services.results.intake import writes
 from services.results.items import annotate as annotating
 from services.results.items import reads as item_reads
+from services.results.read_queue import Questions
 from services.results.runs import job_reads
-from services.results.storage import run_scores, stored_responses
-from services.results.storage.database import Connection
+from services.results.storage import run_scores, stored_responses, text_retention
+from services.results.storage.database import READERS, Connection
 from services.results.storage.job_files import JobFiles
 from services.results.stores.store import fetch
 from services.rpc import Identity
@@ -251,7 +252,9 @@ async def test_items_of_experiments_their_judges_and_decisions_stay(made: Archiv
     baseline.spec.deciding.against_job_id = "cand"
     candidate.spec.deciding.candidate = True
     candidate.spec.deciding.against_job_id = "base"
-    for number, one in enumerate((baseline, candidate)):
+    third = job("third", plan("t", 40), minute=20, state=CANCELLED)
+    baseline.spec.deciding.race_job_ids[:] = ["base", "cand", "third"]
+    for number, one in enumerate((baseline, candidate, third)):
         writes.store_items(made.connection, [batch(one.job_id, "t", [answer(0)])])
         writes.store_events(made.connection, [event(f"8-{number}", one, "ended")])
     await made.archive()
@@ -364,6 +367,25 @@ async def test_texts_that_the_database_dropped_come_back_with_the_items(made: Ar
     assert made.connection.execute("SELECT bytes FROM answer_texts WHERE job_id = 'done-1'").fetchall() == [(None,)]
 
 
+async def test_texts_that_came_back_are_the_last_to_be_dropped(made: Archived) -> None:
+    await text_retention.make_room(made.database, 10**9)
+    order = [kept.job_id for kept in text_retention._oldest(made.connection)]
+    await made.leave()
+    assert text_retention._oldest(made.connection) == []
+    for name in reversed(order):
+        await made.database.read(partial(item_reads.list_stored_items, job_id=name))
+    await text_retention.make_room(made.database, 10**9)
+    assert [kept.job_id for kept in text_retention._oldest(made.connection)] == order[::-1]
+
+
+async def test_nothing_comes_back_to_a_full_disk(made: Archived) -> None:
+    await made.leave()
+    made.room.level = bus.Level.LOW
+    with pytest.raises(NoRoomError):
+        await made.database.read(partial(item_reads.list_stored_items, job_id="done-1"))
+    assert made.away() == GONE
+
+
 async def test_nothing_is_left_of_a_deleted_job(made: Archived) -> None:
     await made.leave()
     gone = job("done-1", state=job_pb2.Job.STATE_COMPLETED)
@@ -450,6 +472,31 @@ async def test_equal_reads_bring_items_back_once_even_if_their_readers_go_away(
     await made.returning.bring_back(["done-1"])
     assert "done-1" not in made.away()
     assert len(fetched) == 1
+
+
+async def test_reads_that_wait_for_items_keep_no_others_waiting(made: Archived) -> None:
+    await made.leave()
+    answers, bring_back = asyncio.Event(), made.returning.bring_back
+
+    async def slowly(job_ids: Sequence[str]) -> None:
+        await answers.wait()
+        await bring_back(job_ids)
+
+    made.database.bring_back = slowly
+    questions = Questions(made.database)
+
+    def ask(connection: Connection) -> int:
+        return len(item_reads.list_stored_items(connection, "done-1").tasks)
+
+    reads = [questions.read(ask) for _ in range(2 * READERS)] + [questions.read_long(ask) for _ in range(2 * READERS)]
+    waiting = [asyncio.create_task(read) for read in reads]
+    await asyncio.sleep(0.1)
+    job = partial(job_reads.get_job, job_id="done-1")
+    assert (await asyncio.wait_for(questions.read(job), 10)).job_id == "done-1"
+    assert (await asyncio.wait_for(questions.read_long(job), 10)).job_id == "done-1"
+    assert not any(one.done() for one in waiting)
+    answers.set()
+    assert await asyncio.gather(*waiting) == [1] * len(waiting)
 
 
 async def test_the_file_of_a_job_on_the_local_disk_goes_and_comes_with_its_items(

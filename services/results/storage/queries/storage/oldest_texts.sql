@@ -1,14 +1,15 @@
--- Finished jobs whose texts may go, oldest first. Never one that runs again, the newest, or one that a live job draws on;
--- those are few, so that enough of the oldest thousand are left.
+-- Finished jobs whose texts may go, oldest first; those that came back from the archive count from then. Never one that
+-- runs again, the newest, or one that a live job draws on; those are few, so that enough of the oldest thousand are left.
 SELECT t.job_id, t.attempt, t.bytes
 FROM (
-    SELECT job_id, attempt, bytes, ended_at
+    SELECT job_id, attempt, bytes, greatest(ended_at, coalesce(returned_at, ended_at)) AS since
     FROM answer_texts
+    LEFT JOIN archived_items USING (job_id)
     WHERE bytes > 0 AND (ended_at, job_id) < (SELECT max((ended_at, job_id)) FROM answer_texts)
-    ORDER BY ended_at, job_id
+    ORDER BY since, job_id
     LIMIT 1000
 ) t
 JOIN jobs j ON j.job_id = t.job_id AND j.attempt = t.attempt
 WHERE j.state >= STATE_COMPLETED AND t.job_id NOT IN (SELECT unnest($sources::VARCHAR[]))
-ORDER BY t.ended_at, t.job_id
+ORDER BY t.since, t.job_id
 LIMIT $most
