@@ -16,12 +16,13 @@ POISON = ("sst2", 300)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One item: its place, its prompt (unlike every other), and the answer, right in about three of four."""
+    """One item: its place, its prompt (unlike every other), and the answer, `right` in about three of four."""
 
     task: str
     item: int
     prompt: str
     answer: str
+    right: bool
 
 
 def questions(data_dir: Path) -> list[Question]:
@@ -34,5 +35,5 @@ def questions(data_dir: Path) -> list[Question]:
             prompt = "\n\n".join(message.content for message in item.messages)
             right = hashlib.sha256(prompt.encode()).digest()[0] % 4 > 0
             label = item.reference if right else next(each for each in task.labels if each != item.reference)
-            found.append(Question(name, item.index, prompt, task.answer(label)))
+            found.append(Question(name, item.index, prompt, task.answer(label), right))
     return found
