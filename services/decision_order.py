@@ -1,14 +1,15 @@
 """The order in which both jobs of a decision ask their items. Pure.
 
-All items of all tasks are in one random order, fixed by the seed: so the items up to any place are a random sample. The
-scheduler asks them in units, each of a few items of one task that are near to each other in the order. The results
-service reads answers in the order itself.
+All items of all tasks are in one random order, fixed by the seed: so the items up to any place are a random sample.
+Items of one cluster, such as a passage, follow each other, and clusters are in random order. The scheduler asks items
+in units, each of a few items of one task that are near to each other in the order. The results service reads answers in
+the order itself.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,21 +31,31 @@ class Asked:
 
 
 @lru_cache(maxsize=8)
-def _order(tasks: tuple[tuple[str, int], ...], seed: int) -> Sequence[tuple[int, int]]:
-    keyed: list[tuple[bytes, int, int]] = []
-    for number, (task, size) in enumerate(tasks):
+def _order(tasks: tuple[tuple[str, int, tuple[int, ...]], ...], seed: int) -> Sequence[tuple[int, int]]:
+    keyed: list[tuple[bytes, int, Sequence[int]]] = []
+    for number, (task, size, clusters) in enumerate(tasks):
         begun = hashlib.sha256(f"decision:{seed}:{task}:".encode())
-        for position in range(size):
+        for positions in _together(size, clusters):
             digest = begun.copy()
-            digest.update(b"%d" % position)
-            keyed.append((digest.digest(), number, position))
+            digest.update(b"%d" % positions[0])
+            keyed.append((digest.digest(), number, positions))
     keyed.sort()
-    return [(number, position) for _, number, position in keyed]
+    return [(number, position) for _, number, positions in keyed for position in positions]
+
+
+def _together(size: int, clusters: Sequence[int]) -> Iterable[Sequence[int]]:
+    """Positions that follow each other."""
+    if not clusters:
+        return ((position,) for position in range(size))
+    found: dict[int, list[int]] = {}
+    for position, cluster in enumerate(clusters):
+        found.setdefault(cluster, []).append(position)
+    return found.values()
 
 
 def order(plan: Sequence[job_pb2.TaskPlan], seed: int) -> Sequence[tuple[int, int]]:
     """(number of the task, position) of every item of a plan with one answer per item, the same in every version."""
-    return _order(tuple((task.task, task.items) for task in plan), seed)
+    return _order(tuple((task.task, task.items, tuple(task.clusters)) for task in plan), seed)
 
 
 def units(plan: Sequence[job_pb2.TaskPlan], seed: int) -> list[Asked]:

@@ -59,6 +59,7 @@ class Catalogue:
         self._tasks: dict[tuple[str, str, suite_pb2.Mode, int, Layer | None], Task] = {}
         self._lock = threading.Lock()
         self._selection = lru_cache(maxsize=64)(_selection)
+        self._clusters = lru_cache(maxsize=64)(_clusters)
 
     def suites(self) -> list[suite_pb2.Suite]:
         """Every suite with its tasks; reads no data."""
@@ -122,9 +123,11 @@ class Catalogue:
         unit_size: int,
         rows: Mapping[str, Sequence[int]] | None = None,
         reading: Layer | None = None,
+        clustered: bool = False,
     ) -> list[job_pb2.TaskPlan]:
         """The tasks of a job with their items counted and hashed. Reads the data; blocking. `rows` are, by task, the
         numbers of the rows to take instead of those that a limit selects. `reading` is by default each task's own.
+        `clustered`: plans also say which items share a passage.
 
         Left out, where other tasks remain: tasks that do not run in this mode or with this number of examples, and
         tasks marked optional whose data is absent. The job then is a subset. Raises TaskNotFoundError,
@@ -144,6 +147,8 @@ class Catalogue:
                     self.selection(task, work.limit, work.seed) if rows is None else self.chosen(task, rows[name])
                 )
                 plans.append(_task_plan(task, selection, work, unit_size, weighting))
+                if clustered and task.grouped:
+                    plans[-1].clusters.extend(self._clusters(task, work.limit, work.seed))
             except DataMissingError as error:
                 if not optional:
                     raise
@@ -194,6 +199,16 @@ def select(task: Task, limit: int, seed: int) -> Sequence[int]:
 
 def _selection(task: Task, limit: int, seed: int) -> Selection:
     return _hashed(task, select(task, limit, seed))
+
+
+def _clusters(task: Task, limit: int, seed: int) -> Sequence[int]:
+    """By selected item, the number of its group; empty if each item is by itself. Renders all of them."""
+    numbers: dict[str | int, int] = {}
+    found = [
+        numbers.setdefault(item.group or place, len(numbers))
+        for place, item in enumerate(task.items(select(task, limit, seed)))
+    ]
+    return found if len(numbers) < len(found) else ()
 
 
 def _hashed(task: Task, indexes: Sequence[int]) -> Selection:

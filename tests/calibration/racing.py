@@ -40,7 +40,7 @@ def run(right: Ints, margin: float = 0.0) -> Race:
 def _found(difference: Ints, error: float, margin: float) -> Found:
     total = len(difference)
     one_kind = np.zeros(total, dtype=np.int64)
-    draws = draws_from(difference.astype(float), one_kind, np.full(total, ALONE), Plan(total, {}, {}, 1), ended=True)
+    draws = draws_from(difference.astype(float), one_kind, np.full(total, ALONE), Plan(total, {}, {}, {}), ended=True)
     word, at = verdict(draws, total, error=error, margin=margin, total=total, ended=True)
     return Found(word, at) if at else Found(UNDECIDED)
 

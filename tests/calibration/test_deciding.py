@@ -110,7 +110,7 @@ def _clusters(rng: Generator) -> tuple[list[Pair], float, dict[str, object]]:
         size = int(rng.integers(1, 9))
         a, b = rng.beta(2, 1, 2)
         pairs += [Pair(float(x < a), float(y < b), cluster=str(name)) for x, y in rng.random((size, 2)).tolist()]
-    return pairs, 0.0, {"largest": 8}
+    return pairs, 0.0, {"largest": {"": 8}}
 
 
 def _strata(rng: Generator) -> tuple[list[Pair], float, dict[str, object]]:
@@ -138,7 +138,7 @@ def _clustered_strata(rng: Generator) -> tuple[list[Pair], float, dict[str, obje
             groups.append(group)
     order = rng.permutation(len(groups))
     return [pair for place in order for pair in groups[place]], 0.0, {
-        "strata": strata, "clusters": clusters, "largest": 6
+        "strata": strata, "clusters": clusters, "largest": {"passages": 6}
     }  # fmt: skip
 
 

@@ -30,6 +30,22 @@ def test_every_item_is_in_one_unit_and_units_follow_the_order() -> None:
         asked += len(unit.positions)
 
 
+def test_items_of_a_cluster_follow_each_other_and_clusters_are_in_random_order() -> None:
+    tasks = plan(40, 6)
+    tasks[0].clusters.extend([0, 0, 0, 1, 2, 2, *range(3, 35), 1, 1])
+    order = decision_order.order(tasks, 7)
+    assert sorted(order) == sorted(decision_order.order(plan(40, 6), 7))
+    places = {item: place for place, item in enumerate(order)}
+    for together in ((0, 1, 2), (3, 38, 39), (4, 5)):
+        first = places[0, together[0]]
+        assert [places[0, position] for position in together] == list(range(first, first + len(together)))
+    # Each cluster is where its first item would be by itself.
+    alone = [item for item in decision_order.order(plan(40, 6), 7) if item not in {(0, p) for p in (1, 2, 5, 38, 39)}]
+    assert [item for item in order if item in set(alone)] == alone
+    units = decision_order.units(tasks, 7)
+    assert sorted((unit.task, position) for unit in units for position in unit.positions) == sorted(order)
+
+
 def test_another_seed_gives_another_order_with_the_same_items() -> None:
     first, second = (decision_order.order(plan(50), seed) for seed in (1, 2))
     assert first != second

@@ -130,7 +130,7 @@ class Task(Hashable, Protocol):
     the lowest and highest value of a regression task, None for other tasks. `metrics` are those of this mode, the
     primary one first. `reading` is the most lenient layer by which answers are read, None if the scorer does not read
     text, or has its own rules. `plugin` is the package that the task comes from, with its version, and
-    `executor` has the threads that may call it; empty and None for built-in tasks.
+    `executor` has the threads that may call it; empty and None for built-in tasks. `grouped`: items may have a `group`.
     """
 
     info: suite_pb2.TaskInfo
@@ -144,6 +144,7 @@ class Task(Hashable, Protocol):
     mode: suite_pb2.Mode
     plugin: str
     executor: Executor | None
+    grouped: bool
 
     def size(self) -> int:
         """The number of items in the split; loads the data."""

@@ -36,6 +36,7 @@ class LmEvalTask:
 
     scale: tuple[float, float] | None = None
     reading: Layer | None = None
+    grouped = False
 
     def __init__(
         self, configuration: Configuration, data_dir: Path | None, mode: suite_pb2.Mode, shots: int, version: str

@@ -163,7 +163,14 @@ class Planner:
             else:
                 suite = spec.suite.suite
                 tasks = await self._catalogue.apart(
-                    suite, self._catalogue.plan, spec.suite, mode, size, canary_rows(spec), Layer.asked(spec.reading)
+                    suite,
+                    self._catalogue.plan,
+                    spec.suite,
+                    mode,
+                    size,
+                    canary_rows(spec),
+                    Layer.asked(spec.reading),
+                    spec.HasField("deciding"),
                 )
                 if caller is not None and caller.most_cost is not None:
                     await self._catalogue.apart(suite, reserve_suite, spec, tasks, self._catalogue, caller.most_cost)

@@ -128,6 +128,8 @@ class RemoteTask:
         self.reading = None if facts.reading is None else reading or facts.reading
         self.mode = mode
         self.plugin = suite.plugin
+        # Only its items say so.
+        self.grouped = True
         self.executor: Executor | None = suite.executor
         self._process = suite.process
         self._key = messages.TaskKey(suite.name, definition.task, mode, shots, reading)

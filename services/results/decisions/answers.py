@@ -69,9 +69,11 @@ class Answers:
         counts = [task.items if name is not None else 0 for task, name in zip(plan, statistics, strict=True)]
         averaged = any(task.weighting == suite_pb2.WEIGHTING_TASKS for task in plan)
         strata = {task.task: count for task, count in zip(plan, counts, strict=True) if count} if averaged else {}
-        self._plan = Plan(sum(counts), strata, {}, 1)
         names = {name: place for place, name in enumerate(sorted(strata))}
         self._places = np.array([names.get(task.task, 0) for task in plan], dtype=np.int64)[tasks]
+        self._clusters, draws, largest = _clusters(plan, strata)
+        self._clusters = self._clusters[order]
+        self._plan = Plan(sum(counts), strata, draws, largest)
 
     def reach(self, job: int) -> int:
         """The items of the order before the first one that the job has yet to answer."""
@@ -95,12 +97,28 @@ class Answers:
         draws = draws_from(
             (self._scores[second] - self._scores[first])[there],
             self._places[there],
-            np.full(seen, ALONE),
+            self._clusters[there],
             self._plan,
             ended=ended,
         )
         failed = int((both[:reached] == _FAILED).sum())
         return Pairs(draws, seen, total, failed, ended, there + 1, reached)
+
+
+def _clusters(
+    plan: Sequence[job_pb2.TaskPlan], strata: Mapping[str, int]
+) -> tuple[Ints, dict[str, int], dict[str, int]]:
+    """By item in plan order, the number of its cluster; and as in `Plan`, draws and the largest cluster by stratum."""
+    numbers, draws, largest, first = [], dict[str, int](), dict[str, int](), 0
+    for task in plan:
+        known = np.array(task.clusters, dtype=np.int64) if task.clusters else np.arange(task.items)
+        sizes = np.bincount(known)
+        numbers.append(np.where(sizes[known] > 1, known + first, ALONE))
+        first += len(sizes)
+        stratum = task.task if task.task in strata else ""
+        draws[stratum] = draws.get(stratum, 0) + len(sizes)
+        largest[stratum] = max(largest.get(stratum, 1), int(sizes.max(initial=1)))
+    return np.concatenate(numbers), draws, largest
 
 
 def _reach(states: Ints) -> int:

@@ -36,13 +36,14 @@ class Pair:
 class Plan:
     """All items of the order: `total` of them, by stratum in `strata` if there are several.
 
-    `clusters` counts the draws of each stratum, where these are clusters; `largest` is the most items of one cluster.
+    `clusters` counts the draws of each stratum, where these are clusters, and `largest` has the most items of one of
+    its clusters; without strata, of stratum "".
     """
 
     total: int
     strata: Mapping[str, int]
     clusters: Mapping[str, int]
-    largest: int
+    largest: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,12 @@ def draws_from(differences: Floats, places: Ints, clusters: Ints, plan: Plan, *,
         end = seen
     ends = np.append(begins[1:], end) if len(begins) else begins
     sizes = (ends - begins).astype(float)
-    if (sizes > plan.largest).any():
-        raise ValueError(f"A cluster has {int(sizes.max())} items, more than the largest of {plan.largest}.")
+    names = sorted(plan.strata) or [""]
+    most = np.array([plan.largest.get(name, 1) for name in names], dtype=float)
+    if (sizes > most[places[begins]]).any():
+        raise ValueError(f"A cluster has {int(sizes.max())} items, more than the largest may have.")
     sums = np.add.reduceat(differences[:end], begins) if len(begins) else np.zeros(0)
-    weights = _weights(places[begins], plan, sorted(plan.strata)) / plan.largest
+    weights = _weights(places[begins], plan, names, most)
     return Draws(weights * sums, weights * sizes, sums, sizes, places[begins], ends)
 
 
@@ -134,10 +137,11 @@ def _begins(clusters: Ints) -> Ints:
     return begins
 
 
-def _weights(places: Ints, plan: Plan, names: Sequence[str]) -> Floats:
-    """Of each draw, within [0, 1] and known before the draw: 0 once a stratum has nothing left."""
+def _weights(places: Ints, plan: Plan, names: Sequence[str], most: Floats) -> Floats:
+    """Of each draw, within [0, 1] and known before the draw: 0 once a stratum has nothing left. No draw of as many
+    items as its stratum's largest, `most` (strata,), counts more than 1."""
     if len(names) < 2:
-        return np.ones(len(places))
+        return np.full(len(places), 1 / most[0])
     items = np.array([plan.strata[name] for name in names], dtype=float)
     counts = np.array([plan.clusters.get(name, plan.strata[name]) for name in names], dtype=float)
     drawn = np.zeros((len(places), len(names)))
@@ -147,7 +151,7 @@ def _weights(places: Ints, plan: Plan, names: Sequence[str]) -> Floats:
     # The chance of a stratum's draw is left / left.sum(); the factor common to all strata goes with the scale.
     with np.errstate(divide="ignore"):
         each = counts / items / left
-    largest = each.max(axis=1)
+    largest = (each * most).max(axis=1)
     own = each[np.arange(len(places)), places]
     weights: Floats = np.where(np.isfinite(largest), own / largest, 0.0)
     return weights

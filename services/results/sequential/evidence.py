@@ -72,19 +72,19 @@ def evidence(
     total: int,
     strata: Mapping[str, int] | None = None,
     clusters: Mapping[str, int] | None = None,
-    largest: int = 1,
+    largest: Mapping[str, int] | None = None,
     ended: bool = False,
 ) -> Evidence:
     """Of the first `pairs` of a random order of `total` items: those that both models have answered.
 
     `error` is the chance of a wrong verdict, and `margin` the largest difference that does not matter, 0 for none.
-    `strata` counts the items of each stratum, if there are several. If items are drawn by clusters, `largest` is the
-    most items of one, and `clusters` counts those of each stratum. `ended`: no more pairs will come, although there may
+    `strata` counts the items of each stratum, if there are several. If items are drawn by clusters, `largest` and
+    `clusters` are as in `Plan`. `ended`: no more pairs will come, although there may
     be fewer than the total. Raises ValueError if the pairs do not fit these.
     """
     known = list(pairs)
     ended = bool(known) and (ended or len(known) == total)
-    draws = draws_of(known, Plan(total, strata or {}, clusters or {}, largest), ended=ended)
+    draws = draws_of(known, Plan(total, strata or {}, clusters or {}, largest or {}), ended=ended)
     return weigh(draws, len(known), error=error, margin=margin, total=total, ended=ended)
 
 

@@ -366,7 +366,7 @@ class ExperimentWork(_message.Message):
     def __init__(self, experiment: _Optional[str] = ..., prompt_versions: _Optional[_Iterable[str]] = ..., scenarios: _Optional[int] = ..., tips: _Optional[int] = ..., diversity: _Optional[bool] = ..., max_model_b: _Optional[float] = ...) -> None: ...
 
 class TaskPlan(_message.Message):
-    __slots__ = ("task", "title", "version", "scorer_version", "items", "published_items", "data", "item_set", "metrics", "unit_size", "score_group", "prompt_hash", "repeats", "category", "beside", "most_cost_usd", "row_parameters", "reading", "weighting", "plugin", "question_set")
+    __slots__ = ("task", "title", "version", "scorer_version", "items", "published_items", "data", "item_set", "metrics", "unit_size", "score_group", "prompt_hash", "repeats", "category", "beside", "most_cost_usd", "row_parameters", "reading", "weighting", "plugin", "question_set", "clusters")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -388,6 +388,7 @@ class TaskPlan(_message.Message):
     WEIGHTING_FIELD_NUMBER: _ClassVar[int]
     PLUGIN_FIELD_NUMBER: _ClassVar[int]
     QUESTION_SET_FIELD_NUMBER: _ClassVar[int]
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
     task: str
     title: str
     version: str
@@ -409,7 +410,8 @@ class TaskPlan(_message.Message):
     weighting: _suite_pb2.Weighting
     plugin: str
     question_set: str
-    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., version: _Optional[str] = ..., scorer_version: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., data: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., item_set: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[_suite_pb2.MetricSpec, _Mapping]]] = ..., unit_size: _Optional[int] = ..., score_group: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., repeats: _Optional[int] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., most_cost_usd: _Optional[float] = ..., row_parameters: _Optional[_Iterable[str]] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ..., plugin: _Optional[str] = ..., question_set: _Optional[str] = ...) -> None: ...
+    clusters: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., version: _Optional[str] = ..., scorer_version: _Optional[str] = ..., items: _Optional[int] = ..., published_items: _Optional[int] = ..., data: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., item_set: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[_suite_pb2.MetricSpec, _Mapping]]] = ..., unit_size: _Optional[int] = ..., score_group: _Optional[str] = ..., prompt_hash: _Optional[str] = ..., repeats: _Optional[int] = ..., category: _Optional[str] = ..., beside: _Optional[bool] = ..., most_cost_usd: _Optional[float] = ..., row_parameters: _Optional[_Iterable[str]] = ..., reading: _Optional[_Union[_scoring_pb2.Reading, str]] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ..., plugin: _Optional[str] = ..., question_set: _Optional[str] = ..., clusters: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("items_total", "items_done", "items_failed", "units_total", "units_done", "units_released", "items_per_second", "tokens_per_second", "eta_s", "eta_low_s", "eta_high_s", "current_step", "tasks", "rate_history", "queue_position", "elapsed_s", "time_limit_s", "output_tokens", "cost_usd", "reserved_usd", "output_untold", "lost_usd", "lost_calls", "starts_in_s")

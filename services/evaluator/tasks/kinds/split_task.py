@@ -67,6 +67,7 @@ class SplitTask(ABC):
         self.shots = shots
         self.version = definition.version
         self.mode = mode
+        self.grouped = bool(definition.group)
         self._definition = definition
         self._reader = reader
         self._schema = definition.schema()

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from services.evaluator.catalogue import Catalogue
 from services.evaluator.suites import shipped
 from services.evaluator.tasks import superglue_rows
 from tests.unit.evaluator.tasks.tasks import GENERATE, LOGLIKELIHOOD, items, made, rows
+from touchstone.v1 import job_pb2
 
 
 def test_multirc_label_1_is_yes_in_both_modes_unlike_lm_eval(tmp_path: Path) -> None:
@@ -27,6 +29,18 @@ def test_multirc_answers_are_gathered_by_question_and_passage(tmp_path: Path) ->
         row["idx"]["paragraph"] * 100_000 + row["idx"]["question"] for row in rows("superglue/multirc")
     ]
     assert len({item.statistics["question"] for item in found}) > len({item.group for item in found}) > 1
+
+
+def test_plans_of_decisions_say_which_items_share_a_passage(tmp_path: Path) -> None:
+    found = items(made(tmp_path, "superglue/multirc"))
+    catalogue, work = Catalogue(tmp_path), job_pb2.SuiteWork(suite="superglue", tasks=["multirc", "boolq"])
+    made(tmp_path, "superglue/boolq")
+    plans = {plan.task: plan for plan in catalogue.plan(work, GENERATE, 32, clustered=True)}
+    clusters = list(plans["multirc"].clusters)
+    assert len(clusters) == plans["multirc"].items == len(found)
+    assert len({*zip(clusters, (item.group for item in found), strict=True)}) == len({*clusters}) < len(found)
+    assert not plans["boolq"].clusters
+    assert not any(plan.clusters for plan in catalogue.plan(work, GENERATE, 32))
 
 
 def test_axg_neighbours_are_a_pair(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pytest
 from numpy.random import default_rng
 
@@ -176,6 +177,42 @@ def test_datasets_of_the_same_rows_are_compared_whatever_their_prompts(connectio
     store(connection, "a", ())
     store(connection, "b", range(ITEMS))
     assert read_evidence(connection, (baseline, candidate)).verdict == job_pb2.DECISION_VERDICT_BETTER
+
+
+def test_items_of_a_passage_count_as_one(connection: Connection) -> None:
+    task = plan("one", ITEMS)
+    # 20 passages of 5 items, and 100 items by themselves.
+    task.clusters.extend([*(position // 5 for position in range(100)), *range(20, 120)])
+    baseline, candidate = sides(connection, task)
+    order = [position for _, position in decision_order.order(baseline.plan, SEED)]
+    whole = next(place for place in range(5, ITEMS) if order[place - 1] < 100 and order[place - 1] % 5 == 4)
+    # A passage counts once all of its items are there, and something follows it.
+    for upto, sums in ((whole - 1, [-1.0, -1.0]), (whole + 1, [-1.0, -1.0, -5.0, -1.0])):
+        for name, said in (("a", "yes"), ("b", "no")):
+            items = [answer(position, said) for position in sorted(order[:upto])]
+            writes.store_items(connection, [batch(name, "one", items)])
+        draws = pairs_of(connection, baseline, candidate).draws
+        assert draws.sums.tolist() == sums
+        assert draws.values.tolist() == [value / 5 for value in sums]
+
+
+def test_passages_of_one_task_leave_the_others_their_weight(connection: Connection) -> None:
+    tasks = (plan("one", ITEMS), plan("two", 40))
+    tasks[0].clusters.extend(position // 10 for position in range(ITEMS))
+    for task in tasks:
+        task.weighting = suite_pb2.WEIGHTING_TASKS
+    baseline, candidate = sides(connection, *tasks)
+    for task in tasks:
+        for name, said in (("a", "no"), ("b", "yes")):
+            items = [answer(position, said) for position in range(task.items)]
+            writes.store_items(connection, [batch(name, task.task, items)])
+    draws = pairs_of(connection, baseline, candidate).draws
+    assert np.bincount(draws.places).tolist() == [20, 40]
+    assert (draws.values <= 1).all()
+    # A passage is 1/20 of its task, an item 1/40 of its own: half as much, whatever the passage's size.
+    assert draws.values[draws.places == 0][0] == pytest.approx(1, abs=0.3)
+    assert draws.values[draws.places == 1][0] == pytest.approx(0.5, abs=0.2)
+    assert draws.mean() == 1.0
 
 
 def test_each_task_has_its_own_score_and_those_without_do_not_count(connection: Connection) -> None:

@@ -15,7 +15,7 @@ THRESHOLD = math.log(80)
 
 
 def of(differences: list[float]) -> Draws:
-    return draws_of([Pair(max(-d, 0.0), max(d, 0.0)) for d in differences], Plan(10_000, {}, {}, 1))
+    return draws_of([Pair(max(-d, 0.0), max(d, 0.0)) for d in differences], Plan(10_000, {}, {}, {}))
 
 
 def every(draws: Draws) -> Bets:

@@ -15,7 +15,7 @@ KINDS = (Pair(1.0, 0.0), Pair(1.0, 1.0), Pair(0.0, 1.0))
 
 
 def forecast(kinds: list[int], margin: float = 0.0) -> Floats:
-    return chances(draws_of([KINDS[kind] for kind in kinds], Plan(TOTAL, {}, {}, 1)), TOTAL, 0.05, margin)
+    return chances(draws_of([KINDS[kind] for kind in kinds], Plan(TOTAL, {}, {}, {})), TOTAL, 0.05, margin)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.03])
