@@ -221,6 +221,10 @@ def _decisions(world: World) -> list[Place]:
         "hostile": fake_decisions.add(world, models=(HOSTILE, f"{HOSTILE} 2")),
         "baselines": fake_decisions.add(world, (0.5, 0.7), endpoint="baselines"),
     }
+    shares = {"llama3.2:3b": 0.5, "gemma3:4b": 0.62, "qwen2.5:7b": 0.85, "phi4-mini": 0.6, "mistral:latest": 0.55}
+    found["race"] = fake_decisions.add_race(world, shares)
+    found["race-live"] = fake_decisions.add_race(world, shares | {"qwen2.5:14b": 0.82}, upto=120)
+    found["race-begun"] = fake_decisions.begun(world, [f"vendor/model-{n}:70b-instruct" for n in range(20)])
     ended = world.jobs[found["failed"].decision_id]
     world.finish(ended.spec.deciding.against_job_id, job_pb2.Job.STATE_FAILED, REFUSED_KEY)
     fake_decisions.stop(world, ended.job_id, "Stopped: the other side of its decision has ended.")
@@ -229,6 +233,7 @@ def _decisions(world: World) -> list[Place]:
         *(Place(f"decision-{name}", f"/decisions/{one.decision_id}") for name, one in found.items()),
         Place("decision-unknown", "/decisions/00000000-0000-4000-8000-000000000000", 404),
         Place("decision-new", "/decisions/new?candidate=ollama%7Cphi4-mini&work=glue"),
+        Place("decision-new-race", "/decisions/new?further=ollama%7Cphi4-mini&further=ollama%7Cgemma3%3A4b&work=glue"),
     ]
 
 

@@ -20,6 +20,7 @@ from tests.gateway.test_pages_experiments import words
 from touchstone.v1 import job_pb2
 
 FORM = "/decisions/new"
+SHARES = {"llama3.2:3b": 0.5, "gemma3:4b": 0.62, "qwen2.5:7b": 0.85}
 FIELDS = {"request_id": "one", "baseline": "ollama|llama3.2:3b", "candidate": "ollama|phi4-mini", "work": "demo"}
 
 
@@ -92,6 +93,45 @@ async def test_a_running_decision_is_followed_and_stopped(gateway: Running) -> N
     answer = await gateway.client.post(f"{address}/stop")
     assert (answer.status_code, answer.headers["location"]) == (303, address)
     assert job_pb2.Job.STATE_CANCELLED in {job.state for job in gateway.world.jobs.values()}
+
+
+async def test_a_race_shows_what_became_of_each_model(gateway: Running) -> None:
+    found = fake_decisions.add_race(gateway.world, SHARES)
+    said = await page(gateway, f"/decisions/{found.decision_id}")
+    told = words(said)
+    assert "qwen2.5:7b is the best of 3 models. On " in told
+    assert "2 of 3 models were beaten." in told
+    assert f"beaten by qwen2.5:7b after {found.racers[0].beaten_at} items" in told
+    assert f"{100 * found.saved.items / 1800:.1f} % of all full runs" in told
+    chart = said[said.index('<svg class="course evidence wide') :]
+    assert chart[: chart.index("</svg>")].count('class="way ') == 2, "one line for each model but the best"
+    assert "qwen2.5:7b is the best of 3 models." in words(await page(gateway, "/decisions"))
+
+
+async def test_a_race_is_followed_and_stopped(gateway: Running) -> None:
+    found = fake_decisions.begun(gateway.world, [*SHARES])
+    address = f"/decisions/{found.decision_id}"
+    said = await page(gateway, address)
+    assert "It is not decided which of 3 models is the best. All models have yet to answer" in words(said)
+    assert "data-watch" in said
+    assert (await gateway.client.post(f"{address}/stop")).status_code == 303
+    assert {job.state for job in gateway.world.jobs.values()} == {job_pb2.Job.STATE_CANCELLED}
+    assert (await gateway.client.post(f"{address}/stop")).status_code == 409
+
+
+async def test_a_race_is_started_from_the_form(gateway: Running) -> None:
+    further = ["ollama|gemma3:4b", "ollama|qwen2.5:7b"]
+    answer = await gateway.client.post(FORM, data=FIELDS | {"further": further, "candidate-temperature": "0.5"})
+    assert answer.status_code == 303
+    models = [job.spec.model for job in gateway.world.jobs.values()]
+    assert models == ["llama3.2:3b", "phi4-mini", "gemma3:4b", "qwen2.5:7b"]
+    again = await page(gateway, answer.headers["location"])
+    (form,) = re.findall(r'href="(/decisions/new\?[^"]+)"', again)
+    filled = await page(gateway, form)
+    assert filled.count(" checked>") >= 2
+    assert f'value="{further[0]}" checked' in filled
+    many = {"further": [f"ollama|m{number}" for number in range(19)]}
+    assert "Choose at most 20 models in all." in (await gateway.client.post(FORM, data=FIELDS | many)).text
 
 
 async def test_a_decision_that_has_just_begun_is_shown(gateway: Running) -> None:

@@ -146,6 +146,40 @@ async def test_a_full_queue_starts_neither(gateway: Running) -> None:
     assert len(gateway.world.jobs) == 9
 
 
+SHARES = {"llama3.2:3b": 0.5, "gemma3:4b": 0.62, "qwen2.5:7b": 0.85}
+
+
+async def test_several_models_race_for_the_best(gateway: Running) -> None:
+    third = {"provider": "ollama", "model": "phi4-mini", "shots": 1}
+    made = await post(gateway, ASKED | {"suite": "glue", "further_candidates": [third]})
+    jobs = [made["baseline_job_id"], made["candidate_job_id"], *made["further_job_ids"]]
+    assert [list(gateway.world.jobs[one].spec.deciding.race_job_ids) for one in jobs] == [jobs] * 3
+    assert gateway.world.jobs[jobs[2]].spec.suite.shots == 1
+    gateway.world.unstored |= {*jobs}
+    told = await get(gateway, f"/{jobs[2]}")
+    assert (told["decision_id"], told["candidate"], told["live"]) == (jobs[0], None, True)
+    assert [(one["job_id"], one["state"]) for one in told["racers"]] == [(one, "racing") for one in jobs]
+    refused = await post(gateway, ASKED | {"further_candidates": [third | {"dataset_id": "ds_" + "0" * 32}]}, 422)
+    assert "further_candidates[0].dataset_id is for datasets." in refused["detail"]
+    many = await post(gateway, ASKED | {"further_candidates": [TWO] * 19}, 422)
+    assert "further_candidates must hold" in many["detail"]
+
+
+async def test_a_race_is_told_model_by_model(gateway: Running) -> None:
+    known = fake_decisions.add_race(gateway.world, SHARES)
+    told = await get(gateway, f"/{known.decision_id}")
+    assert told["verdict"] == "best"
+    assert told["words"] == "qwen2.5:7b is the best of 3 models."
+    first, _, best = told["racers"]
+    assert (first["model"], first["state"], best["state"]) == ("llama3.2:3b", "beaten", "best")
+    assert (first["against_job_id"], best["against_job_id"]) == (best["job_id"], None)
+    assert first["interval"][0] <= first["difference"] <= first["interval"][1] < 0
+    assert first["path"][-1]["worse"] >= told["threshold"]
+    (listed,) = (await get(gateway))["decisions"]
+    assert [one["state"] for one in listed["racers"]] == ["beaten", "beaten", "best"]
+    assert "path" not in listed["racers"][0]
+
+
 async def test_what_was_found_is_told_with_its_evidence(gateway: Running) -> None:
     known = fake_decisions.add(gateway.world, margin=0.05)
     told = await get(gateway, f"/{known.decision_id}")

@@ -7,8 +7,8 @@ from services.errors import NotFoundError
 from services.gateway.backend import Backend
 from services.gateway.reads import jobs
 from services.words import refusals
+from services.words.decisions import job_ids, said, said_of_race
 from services.words.decisions import names as called
-from services.words.decisions import said
 from services.words.jobs import is_finished
 from touchstone.v1 import decision_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
 
@@ -28,7 +28,7 @@ def not_found(decision_id: str) -> NotFoundError:
 
 
 async def find(backend: Backend, decision_id: str, caller: rpc.Identity) -> decision_pb2.Decision:
-    """By the id of either job. One of which the results service has not heard yet has its jobs alone. Raises
+    """By the id of any of its jobs. One of which the results service has not heard yet has its jobs alone. Raises
     NotFoundError."""
     decision_id = checked_id(decision_id)
     request = results_service_pb2.GetDecisionRequest(decision_id=decision_id)
@@ -42,44 +42,60 @@ async def _begun(
     backend: Backend, decision_id: str, caller: rpc.Identity, gone: NotFoundError
 ) -> decision_pb2.Decision:
     try:
-        asked = scheduler_service_pb2.GetJobRequest(job_id=decision_id)
-        job = (await backend.ask(backend.scheduler.GetJob, asked, caller)).job
+        job = await _live_job(backend, decision_id, caller)
         if not job.spec.HasField("deciding"):
             raise gone
-        asked = scheduler_service_pb2.GetJobRequest(job_id=job.spec.deciding.against_job_id)
-        other = (await backend.ask(backend.scheduler.GetJob, asked, caller)).job
+        jobs_ = [job if one == job.job_id else await _live_job(backend, one, caller) for one in job_ids(job)]
     except NotFoundError:
         raise gone from None
-    baseline, candidate = (other, job) if job.spec.deciding.candidate else (job, other)
-    return decision_pb2.Decision(decision_id=baseline.job_id, baseline=baseline, candidate=candidate)
+    made = decision_pb2.Decision(decision_id=jobs_[0].job_id, baseline=jobs_[0])
+    if job.spec.deciding.race_job_ids:
+        made.racers.extend(decision_pb2.Racer(job=one, state=decision_pb2.Racer.STATE_RACING) for one in jobs_)
+    else:
+        made.candidate.CopyFrom(jobs_[1])
+    return made
+
+
+async def _live_job(backend: Backend, job_id: str, caller: rpc.Identity) -> job_pb2.Job:
+    request = scheduler_service_pb2.GetJobRequest(job_id=job_id)
+    return (await backend.ask(backend.scheduler.GetJob, request, caller)).job
+
+
+def jobs_of(decision: decision_pb2.Decision) -> list[job_pb2.Job]:
+    """The baseline's first."""
+    return [racer.job for racer in decision.racers] or [decision.baseline, decision.candidate]
 
 
 def is_live(decision: decision_pb2.Decision) -> bool:
     """Whether a job of it still waits or runs."""
-    return not (is_finished(decision.baseline) and is_finished(decision.candidate))
+    return not all(map(is_finished, jobs_of(decision)))
 
 
 def asked_pairs(decision: decision_pb2.Decision) -> int:
-    """Items after which there was a verdict; without one, those that both have answered."""
+    """Items after which there was a verdict; without one, those that all have answered."""
     return decision.decided_at or decision.pairs
 
 
-def names(decision: decision_pb2.Decision) -> tuple[str, str]:
-    """What the baseline and the candidate are called: by their models alone, where those differ."""
-    specs = decision.baseline.spec, decision.candidate.spec
-    baseline, candidate = called(specs) if specs[0].model == specs[1].model else (spec.model for spec in specs)
-    return baseline, candidate
+def names(decision: decision_pb2.Decision) -> list[str]:
+    """What its models are called, the baseline first: by their ids alone, where those differ."""
+    specs = [job.spec for job in jobs_of(decision)]
+    models = [spec.model for spec in specs]
+    return models if len({*models}) == len(models) else called(specs)
 
 
 def words(decision: decision_pb2.Decision) -> str:
     """What was found, as a sentence."""
+    margin = decision.baseline.spec.deciding.margin
+    if decision.racers:
+        return f"{said_of_race(decision, names(decision), margin)}."
     baseline, candidate = names(decision)
-    return f"{said(decision.verdict, candidate, baseline, decision.baseline.spec.deciding.margin)}."
+    return f"{said(decision.verdict, candidate, baseline, margin)}."
 
 
 def ended(decision: decision_pb2.Decision) -> job_pb2.Job | None:
-    """Of a decision that ended without a verdict, the job that failed or was stopped first; None for others."""
+    """Of a decision between two that ended without a verdict, the job that failed or was stopped first; None for
+    others."""
     over = [job for job in (decision.baseline, decision.candidate) if job.state in _OVER]
-    if decision.verdict or is_live(decision) or not over:
+    if decision.verdict or decision.racers or is_live(decision) or not over:
         return None
     return min(over, key=lambda job: (job.state != job_pb2.Job.STATE_FAILED, job.finished_at.ToNanoseconds()))

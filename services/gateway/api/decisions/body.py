@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from services.gateway.api.answers import members
@@ -15,6 +16,7 @@ from services.gateway.fields.schema import (
     OBJECT,
     SHARE,
     STRING,
+    UUID,
     Schema,
     about,
     array,
@@ -26,7 +28,7 @@ from services.gateway.fields.schema import (
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads import decisions, jobs
 from services.gateway.reads.datasets import sampling_body
-from services.words.enums import DECISION_VERDICTS
+from services.words.enums import DECISION_VERDICTS, RACER_STATES
 from services.words.jobs import stage_of, status_of, suite_of
 from touchstone.v1 import decision_pb2, job_pb2, results_service_pb2
 
@@ -54,20 +56,34 @@ _POINT: Schema = shape(
     },
     name="DecisionPoint",
 )
+_PATH = about(array(_POINT), "How it went, oldest first, in at most some 200 points. Empty where there is none.")
 _SAVED: Schema = shape(
     {
-        "items": about(COUNT, "Calls that were not made, of both jobs together."),
+        "items": about(COUNT, "Calls that were not made, of all jobs together."),
         "tokens": about(null(COUNT), "Tokens read and generated. null if no answer's are known."),
         "cost_usd": about(null(NUMBER), "US dollars. null if no price is known."),
-        "seconds": about(NUMBER, "Seconds, of the slower job."),
+        "seconds": about(NUMBER, "Seconds, of the slowest job."),
     },
     name="DecisionSavings",
 )
+_RACER: dict[str, Schema] = {
+    **_SIDE["properties"],
+    "state": about(null(enum(*RACER_STATES)), "What is known of it. null while nothing is."),
+    "against_job_id": about(null(UUID), "The job of the model that it is compared with: the one that beat it, if any."),
+    "beaten_at": about(null(COUNT), "Items of the order after which it was beaten. null for others."),
+    "pairs": about(COUNT, "Items that count of the two."),
+    "failed": about(COUNT, "Items left out because one of the two has no answer to them after all retries."),
+    "difference": about(null(NUMBER), "Its mean score in these items minus that of the other."),
+    "interval": about(null(pair(NUMBER)), "It holds the true difference, together with those of all other pairs."),
+}
 _ROW: dict[str, Schema] = {
     "decision_id": DECISION_ID,
     "suite": members.SUITE,
     "baseline": about(_SIDE, "The model to compare with."),
-    "candidate": about(_SIDE, "The model that the verdict is about."),
+    "candidate": about(null(_SIDE), "The model that the verdict is about. null in a race."),
+    "racers": about(
+        array(shape(_RACER, name="Racer")), "Of a race, its models, the baseline first. Empty for a decision of two."
+    ),
     "live": about(BOOLEAN, "Whether a job of it still waits or runs."),
     "verdict": about(null(enum(*DECISION_VERDICTS)), "What was found. null while it is not known, and without one."),
     "words": about(STRING, "What was found, as a sentence."),
@@ -84,7 +100,7 @@ _ROW: dict[str, Schema] = {
     "error": about(NUMBER, "The most probability of a wrong verdict."),
     "margin": about(NUMBER, "Differences below this count as none. 0 if each one matters."),
     "saved": about(
-        null(_SAVED), "What was not asked, at what the answers took on average. null until both jobs have ended."
+        null(_SAVED), "What was not asked, at what the answers took on average. null until all jobs have ended."
     ),
     "owner": members.OWNER,
     "project_id": members.PROJECT_ID,
@@ -93,9 +109,13 @@ _ROW: dict[str, Schema] = {
 DECISION = shape(
     _ROW
     | {
+        "racers": about(
+            array(shape(_RACER | {"path": _PATH}, name="RacerDetail")),
+            "Of a race, its models, the baseline first. Empty for a decision of two.",
+        ),
         "order_seed": about(INTEGER, "The seed of the order of the items."),
         "failed": about(COUNT, "Items left out because a job has no answer to them after all retries."),
-        "path": about(array(_POINT), "How it went, oldest first, in at most some 200 points."),
+        "path": _PATH,
         "threshold": about(NUMBER, "A verdict is reached when the evidence for it is this high."),
         "unlikely": about(SHARE, "The jobs also stop when `chance` falls below this."),
         "note": about(null(STRING), "Why there can be no verdict. null if there can be one."),
@@ -115,22 +135,55 @@ def _side(job: job_pb2.Job) -> dict[str, Any]:
     }
 
 
+def _measured(found: decision_pb2.Decision | decision_pb2.Racer) -> dict[str, Any]:
+    """The difference and its interval, with null for what is not known."""
+    has_interval = found.HasField("low") and found.HasField("high")
+    return {
+        "difference": found.difference if found.HasField("difference") else None,
+        "interval": [found.low, found.high] if has_interval else None,
+    }
+
+
+def _racer(racer: decision_pb2.Racer) -> dict[str, Any]:
+    return {
+        **_side(racer.job),
+        "state": RACER_STATES.of(racer.state) or None,
+        "against_job_id": racer.against_job_id or None,
+        "beaten_at": racer.beaten_at or None,
+        "pairs": racer.pairs,
+        "failed": racer.failed,
+        **_measured(racer),
+    }
+
+
+def _path(points: Iterable[decision_pb2.DecisionPoint], margin: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "pairs": point.pairs,
+            "better": point.better,
+            "worse": point.worse,
+            "equivalent": point.equivalent if margin else None,
+            "chance": point.chance,
+        }
+        for point in points
+    ]
+
+
 def _row(found: decision_pb2.Decision) -> dict[str, Any]:
     deciding = found.baseline.spec.deciding
-    has_interval = found.HasField("low") and found.HasField("high")
     return {
         "decision_id": found.decision_id,
         "suite": suite_of(found.baseline.spec),
         "baseline": _side(found.baseline),
-        "candidate": _side(found.candidate),
+        "candidate": None if found.racers else _side(found.candidate),
+        "racers": [_racer(racer) for racer in found.racers],
         "live": decisions.is_live(found),
         "verdict": DECISION_VERDICTS.of(found.verdict) or None,
         "words": decisions.words(found),
         "decided_at": found.decided_at or None,
         "pairs": found.pairs,
         "items_total": found.items_total,
-        "difference": found.difference if found.HasField("difference") else None,
-        "interval": [found.low, found.high] if has_interval else None,
+        **_measured(found),
         "error": deciding.error,
         "margin": deciding.margin,
         "saved": _saved(found.saved) if found.HasField("saved") else None,
@@ -162,23 +215,14 @@ async def listed(call: Call) -> JSONResponse:
 async def show(call: Call) -> JSONResponse:
     """404 for an unknown id, and where a job of it was deleted."""
     found = await decisions.find(call.ctx.backend, call.path["decision_id"], call.caller)
-    with_margin = found.baseline.spec.deciding.margin > 0
-    path = [
-        {
-            "pairs": point.pairs,
-            "better": point.better,
-            "worse": point.worse,
-            "equivalent": point.equivalent if with_margin else None,
-            "chance": point.chance,
-        }
-        for point in found.path
-    ]
+    margin = found.baseline.spec.deciding.margin
     return JSONResponse(
         _row(found)
         | {
+            "racers": [_racer(racer) | {"path": _path(racer.path, margin)} for racer in found.racers],
             "order_seed": found.baseline.spec.deciding.seed,
             "failed": found.failed,
-            "path": path,
+            "path": _path(found.path, margin),
             "threshold": found.threshold,
             "unlikely": found.unlikely,
             "note": found.note or None,
@@ -191,7 +235,7 @@ LIST_DECISIONS = Endpoint(
     "/decisions",
     listed,
     "listDecisions",
-    "List decisions between two models, newest first, without their evidence.",
+    "List decisions between models, newest first, without their evidence.",
     answer=shape(
         {
             "decisions": about(array(shape(_ROW, name="DecisionRow")), "Newest first."),

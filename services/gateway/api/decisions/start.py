@@ -1,4 +1,4 @@
-"""`POST /api/decisions`: two models are asked the same items until it is known whether one is better."""
+"""`POST /api/decisions`: models are asked the same items until it is known which one is better."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from services.gateway.api.dataset_runs.run import SCORING_FIELDS, set_scoring
 from services.gateway.api.decisions.body import BASE, DECISION_ID
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.api.jobs.run import MODEL, QUEUE_FULL, QUEUEING, WORK, sampling_of, task_problems
-from services.gateway.fields.checks import Field, Problem, integer, number, record, text
+from services.gateway.fields.checks import Field, Problem, integer, list_of, number, record, text
 from services.gateway.fields.job import in_rest, option, options_of
-from services.gateway.fields.schema import about, shape
+from services.gateway.fields.schema import UUID, about, array, shape
 from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs
-from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MARGIN
+from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MARGIN, MOST_MODELS
 from services.words.fields import INT64_MAX
 from services.words.job_options import fill
 from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
 
-_SIDES = ("baseline", "candidate")
 _OF_SUITES = ("tasks", "mode", "shots")
 _SUITE_OPTIONS: dict[str, Field] = {name: option(name) for name in _OF_SUITES}
 _BOTH: dict[str, Field] = {name: WORK[name] for name in ("limit", "seed", "reading", "stream", "reuse", "labels")}
@@ -38,6 +37,10 @@ BODY = record(
     {
         "baseline": Field(_SIDE, required=True, about="The model to compare with, and its parameters."),
         "candidate": Field(_SIDE, required=True, about="The model that the verdict is about, and its parameters."),
+        "further_candidates": Field(
+            list_of(_SIDE, MOST_MODELS - 2, least=0),
+            about="Further models. It is then a race for the best one: a job stops as soon as another model is better.",
+        ),
         "suite": Field(text(200), about="The suite. This or `dataset_id` is required."),
         "dataset_id": Field(text(100), about="The dataset's id, in place of a suite."),
         "error": Field(
@@ -64,6 +67,7 @@ _STARTED = shape(
         "decision_id": DECISION_ID,
         "baseline_job_id": about(members.JOB_ID, "The baseline's job."),
         "candidate_job_id": about(members.JOB_ID, "The candidate's job."),
+        "further_job_ids": about(array(UUID), "The jobs of further candidates, in their order."),
         "message": members.MESSAGE,
     },
     name="DecisionStarted",
@@ -71,15 +75,16 @@ _STARTED = shape(
 
 
 async def start(call: Call) -> JSONResponse:
-    """Answers once both jobs are queued. 400 for an unknown suite or provider, 422 for wrong fields, 429 when full."""
+    """Answers once all jobs are queued. 400 for an unknown suite or provider, 422 for wrong fields, 429 when full."""
     body = call.body
     if problems := _problems(body):
         raise FieldErrors(problems)
     request = scheduler_service_pb2.StartDecisionRequest(
         # Calls are repeated when a scheduler is silent: without an id that would start two decisions.
         request_id=body.get("request_id") or uuid.uuid4().hex,
-        baseline=await _spec(call, "baseline"),
-        candidate=await _spec(call, "candidate"),
+        baseline=await _spec(call, "baseline", body["baseline"]),
+        candidate=await _spec(call, "candidate", body["candidate"]),
+        further_candidates=[await _spec(call, path, side) for path, side in _further(body)],
         error=body.get("error") or 0,
         margin=body.get("margin") or 0,
         seed=body.get("order_seed") or 0,
@@ -91,12 +96,14 @@ async def start(call: Call) -> JSONResponse:
     except InvalidRequestError as error:
         # The scheduler names fields of its message, which users of the API never see.
         raise InvalidRequestError(in_rest(error.message)) from error
+    work = body.get("suite") or body["dataset_id"]
     return JSONResponse(
         {
             "decision_id": made.decision_id,
             "baseline_job_id": made.baseline.job_id,
             "candidate_job_id": made.candidate.job_id,
-            "message": f"Both models are asked the same items of {body.get('suite') or body['dataset_id']}.",
+            "further_job_ids": [job.job_id for job in made.further_candidates],
+            "message": f"{'All' if made.further_candidates else 'Both'} models are asked the same items of {work}.",
         }
     )
 
@@ -108,18 +115,25 @@ def _problems(body: Mapping[str, Any]) -> list[Problem]:
     kind = "datasets" if "suite" in body else "suites"
     given = [name for name in others if name in body]
     own = "dataset_id" if "suite" in body else "shots"
-    given += [f"{side}.{own}" for side in _SIDES if body[side].get(own) is not None]
+    models = [("baseline", body["baseline"]), ("candidate", body["candidate"]), *_further(body)]
+    given += [f"{path}.{own}" for path, side in models if side.get(own) is not None]
     return [(name, f"{name} is for {kind}. Leave it out.") for name in given]
 
 
-async def _spec(call: Call, side: str) -> job_pb2.JobSpec:
-    """Raises InvalidRequestError for an unknown suite or provider, FieldErrors for the rest."""
-    body, config = call.body, call.body[side]
-    endpoint = await call.ctx.catalogue.endpoint(config["provider"], f"{side}.provider")
+def _further(body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Further candidates of a checked body, with their paths."""
+    return [(f"further_candidates[{place}]", one) for place, one in enumerate(body.get("further_candidates") or [])]
+
+
+async def _spec(call: Call, path: str, config: Mapping[str, Any]) -> job_pb2.JobSpec:
+    """The job of a model at this path of the body. Raises InvalidRequestError for an unknown suite or provider,
+    FieldErrors for the rest."""
+    body = call.body
+    endpoint = await call.ctx.catalogue.endpoint(config["provider"], f"{path}.provider")
     spec = job_pb2.JobSpec(
         endpoint=endpoint.endpoint,
         model=config["model"].strip(),
-        sampling=sampling_of(config, side),
+        sampling=sampling_of(config, path),
         mode=suite_pb2.MODE_GENERATE,
     )
     if "suite" in body:
@@ -139,7 +153,7 @@ START_DECISION = Endpoint(
     "/decisions",
     start,
     "startDecision",
-    "Start a decision whether a model is better than another. Both jobs stop as soon as it is known.",
+    "Start a decision whether a model is better than another, or which is the best. Jobs stop as soon as it is known.",
     answer=_STARTED,
     body=BODY,
     errors=(404, 409),

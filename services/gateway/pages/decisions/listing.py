@@ -54,14 +54,15 @@ async def index(request: Request) -> Response:
 
 
 def _row(found: decision_pb2.Decision) -> Row:
-    open_ = [job for job in (found.baseline, found.candidate) if not is_finished(job)]
+    all_ = decisions.jobs_of(found)
+    open_ = [job for job in all_ if not is_finished(job)]
     return Row(
         decision=found,
         address=address(found.decision_id),
         headline=sentences.headline(found),
         work=work_words.work_of(found.baseline),
         asked=decisions.asked_pairs(found),
-        saved=formatting.share(found.saved.items, 2 * found.items_total) if found.HasField("saved") else "",
+        saved=formatting.share(found.saved.items, len(all_) * found.items_total) if found.HasField("saved") else "",
         live=decisions.is_live(found),
         job=open_[0] if open_ else decisions.ended(found) or found.baseline,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -12,30 +12,25 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from services.errors import TouchstoneError
+from services.errors import ConflictError, TouchstoneError
 from services.gateway import context
+from services.gateway.pages.compare.view import MOST as MOST_RUNS
 from services.gateway.pages.compare.view import View as Comparison
-from services.gateway.pages.decisions import drawing, sentences
+from services.gateway.pages.decisions import drawing, race, sentences
 from services.gateway.pages.decisions.drawing import NARROW, WIDE, Line
+from services.gateway.pages.decisions.race import Side
+from services.gateway.pages.decisions.sentences import times
 from services.gateway.pages.display import formatting, palette, work_words
+from services.gateway.pages.forms.decision_form import SIDES
 from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.reads import decisions, jobs
+from services.gateway.reads.questions import MOST_JOBS
 from services.words.enums import DECISION_VERDICTS
 from services.words.jobs import can_retry, is_finished
 from touchstone.v1 import decision_pb2, job_pb2, scheduler_service_pb2
 
 _ROWS = 12
 """Of the table with the evidence in figures."""
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the two. `name` tells it from the other; `slot` is None for bundled baselines."""
-
-    name: str
-    role: str
-    job: job_pb2.Job
-    slot: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +67,12 @@ async def stop(request: Request) -> Response:
     """Cancels the jobs, and shows the decision. 409 if both have ended."""
     ctx, caller = context.of(request), context.identity(request)
     found = await decisions.find(ctx.backend, request.path_params["decision_id"], caller)
-    live = [job for job in (found.baseline, found.candidate) if not is_finished(job)] or [found.baseline]
-    # The scheduler stops the other one with it.
-    call = scheduler_service_pb2.CancelJobRequest(job_id=live[0].job_id)
-    await ctx.backend.ask(ctx.backend.scheduler.CancelJob, call, caller)
+    live = [job for job in decisions.jobs_of(found) if not is_finished(job)] or [found.baseline]
+    for job in live:
+        # The scheduler stops the second job of two with the first.
+        with nullcontext() if job is live[0] else suppress(ConflictError):
+            call = scheduler_service_pb2.CancelJobRequest(job_id=job.job_id)
+            await ctx.backend.ask(ctx.backend.scheduler.CancelJob, call, caller)
     return go_to(request, address(found.decision_id))
 
 
@@ -85,12 +82,10 @@ def address(decision_id: str) -> str:
 
 def again(found: decision_pb2.Decision) -> str:
     """The form, filled in as for this decision."""
-    baseline, candidate = found.baseline.spec, found.candidate.spec
-    asked = {
-        "baseline": f"{baseline.endpoint}|{baseline.model}",
-        "candidate": f"{candidate.endpoint}|{candidate.model}",
-    }
-    asked["work"] = baseline.dataset.dataset_id or baseline.suite.suite
+    specs = [job.spec for job in decisions.jobs_of(found)]
+    models = [f"{spec.endpoint}|{spec.model}" for spec in specs]
+    asked = [*zip(SIDES, models, strict=False), *(("further", model) for model in models[len(SIDES) :])]
+    asked.append(("work", specs[0].dataset.dataset_id or specs[0].suite.suite))
     return f"/decisions/new?{urlencode(asked)}"
 
 
@@ -103,16 +98,15 @@ async def _keys(request: Request) -> Sequence[palette.Key]:
 
 def view(found: decision_pb2.Decision, keys: Sequence[palette.Key], may_change: bool) -> dict[str, Any]:
     """What the page is drawn from."""
-    candidate, baseline = sides(found, keys)
-    live, decided = decisions.is_live(found), found.decided_at
-    claims = _claims(found, candidate, baseline)
-    ids = f"{candidate.job.job_id},{baseline.job.job_id}"
-    complete = all(job.state == job_pb2.Job.STATE_COMPLETED for job in (candidate.job, baseline.job))
+    models = sides(found, keys)
+    live = decisions.is_live(found)
+    claims = [] if found.racers else _claims(found, *models)
+    ids = [side.job.job_id for side in models]
+    complete = all(side.job.state == job_pb2.Job.STATE_COMPLETED for side in models)
     return {
         "decision": found,
         "here": address(found.decision_id),
-        "candidate": candidate,
-        "baseline": baseline,
+        "models": models,
         "work": work_words.heading(found.baseline),
         "verdict": DECISION_VERDICTS.of(found.verdict),
         "headline": sentences.headline(found),
@@ -122,29 +116,29 @@ def view(found: decision_pb2.Decision, keys: Sequence[palette.Key], may_change: 
         "asked": decisions.asked_pairs(found),
         "savings": _savings(found),
         "claims": claims,
-        "evidence": _evidence(claims, found),
+        "evidence": _evidence([claim.line for claim in claims], found),
         "chance": _chance(found),
         "rows": _rows(found),
-        "decided": decided,
-        "margin": sentences.points(found.baseline.spec.deciding.margin),
-        "side_by_side": f"/side-by-side?jobs={ids}" if found.pairs else "",
-        "comparison": Comparison((candidate.job.job_id, baseline.job.job_id)).address if complete else "",
-        "can_run_rest": [one for one in (candidate, baseline) if not live and can_retry(one.job)],
+        "race": race.of(found, models) if found.racers else None,
+        "side_by_side": f"/side-by-side?jobs={','.join(ids)}" if found.pairs and len(ids) <= MOST_JOBS else "",
+        "comparison": Comparison(tuple(ids)).address if complete and len(ids) <= MOST_RUNS else "",
+        "can_run_rest": any(not live and can_retry(side.job) for side in models),
         "may_change": may_change,
         "again": again(found),
         "api": f"/api/decisions/{found.decision_id}",
     }
 
 
-def sides(found: decision_pb2.Decision, keys: Sequence[palette.Key]) -> tuple[Side, Side]:
-    """The candidate and the baseline."""
-    both = (found.candidate, found.baseline)
-    slots = palette.assign(keys, [(job.spec.endpoint, job.spec.model) for job in both])
+def sides(found: decision_pb2.Decision, keys: Sequence[palette.Key]) -> list[Side]:
+    """Of two models the candidate comes first; those of a race are in their order."""
+    jobs_ = decisions.jobs_of(found)
+    slots = palette.assign(keys, [(job.spec.endpoint, job.spec.model) for job in jobs_])
+    roles = ["baseline", *("candidate" for _ in jobs_[1:])]
     made = [
         Side(name, role, job, None if job.baseline else slots[job.spec.endpoint, job.spec.model])
-        for name, role, job in zip(reversed(decisions.names(found)), ("candidate", "baseline"), both, strict=True)
+        for name, role, job in zip(decisions.names(found), roles, jobs_, strict=True)
     ]
-    return made[0], made[1]
+    return made if found.racers else made[::-1]
 
 
 def _tones(candidate: Side, baseline: Side) -> tuple[str, str]:
@@ -163,7 +157,7 @@ def _claims(found: decision_pb2.Decision, candidate: Side, baseline: Side) -> li
         Claim(
             words=words,
             tone=tone,
-            times=_times(getattr(found.path[-1], name)) if found.path else "",
+            times=times(getattr(found.path[-1], name)) if found.path else "",
             shown=DECISION_VERDICTS.of(found.verdict) == name,
             line=Line(tone, [(0, 0.0), *((point.pairs, getattr(point, name)) for point in found.path)]),
         )
@@ -171,20 +165,10 @@ def _claims(found: decision_pb2.Decision, candidate: Side, baseline: Side) -> li
     ]
 
 
-def _times(logarithm: float) -> str:
-    """Of the start: 96 times, 1.4 times, less than a hundredth."""
-    if logarithm < -4.6:
-        return "less than a hundredth"
-    if logarithm > 13.8:
-        return "more than a million times"
-    return f"{formatting.rate(math.exp(logarithm))} times"
-
-
-def _evidence(claims: Sequence[Claim], found: decision_pb2.Decision) -> list[Markup]:
+def _evidence(lines: Sequence[Line], found: decision_pb2.Decision) -> list[Markup]:
     if not found.path:
         return []
     about = f"Evidence after each of {found.pairs:,} items; {found.threshold:.2f} as a natural logarithm decides"
-    lines = [claim.line for claim in claims]
     return [drawing.evidence_chart(lines, found.threshold, found.decided_at, about, width) for width in (WIDE, NARROW)]
 
 
@@ -203,7 +187,7 @@ def _rows(found: decision_pb2.Decision) -> list[tuple[int, list[str], str]]:
     chosen = list(found.path)[::-1][::step][::-1]
     names = ["better", "worse", *(["equivalent"] if found.baseline.spec.deciding.margin else [])]
     return [
-        (point.pairs, [_times(getattr(point, name)) for name in names], f"{100 * point.chance:.0f} %")
+        (point.pairs, [times(getattr(point, name)) for name in names], f"{100 * point.chance:.0f} %")
         for point in chosen
     ]
 
@@ -212,13 +196,16 @@ def _savings(found: decision_pb2.Decision) -> list[Saving]:
     """Empty while the jobs run."""
     if not found.HasField("saved"):
         return []
-    saved, both = found.saved, 2 * found.items_total
-    calls = Saving("Calls saved", f"{saved.items:,}", f"{formatting.share(saved.items, both)} of both full runs")
+    saved, models = found.saved, len(decisions.jobs_of(found))
+    share = formatting.share(saved.items, models * found.items_total)
+    calls = Saving("Calls saved", f"{saved.items:,}", f"{share} of {'both' if models == 2 else 'all'} full runs")
     tokens = f"{saved.tokens:,}" if saved.HasField("tokens") else formatting.MISSING
     cost = f"${formatting.dollars(saved.cost_usd)}" if saved.HasField("cost_usd") else formatting.MISSING
     return [
         calls,
         Saving("Tokens saved", tokens, "about, read and generated" if saved.HasField("tokens") else "not known"),
         Saving("Money saved", cost, "about" if saved.HasField("cost_usd") else "no price is known"),
-        Saving("Time saved", formatting.rough(saved.seconds), "about, of the slower job"),
+        Saving(
+            "Time saved", formatting.rough(saved.seconds), f"about, of the {'slower' if models == 2 else 'slowest'} job"
+        ),
     ]

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from services.gateway.pages.display import formatting
 from services.gateway.reads import decisions
-from services.words.decisions import said
+from services.words.enums import RACER_STATES
 from services.words.jobs import status_of
 from services.words.refusals import counted
 from touchstone.v1 import decision_pb2, job_pb2
 
+_Racer = decision_pb2.Racer
+_FATES = {"best": "the best", "left": "left at the end", "withdrawn": "left the race"}
+"""By the word of a racer's state."""
+
 
 def headline(found: decision_pb2.Decision) -> str:
-    """qwen2.5:7b is better than llama3.2:3b."""
-    baseline, candidate = decisions.names(found)
-    margin = found.baseline.spec.deciding.margin
-    if found.verdict == job_pb2.DECISION_VERDICT_EQUIVALENT:
-        return f"{candidate} and {baseline} differ by less than {points(margin)}."
-    return f"{said(found.verdict, candidate, baseline, margin)}."
+    """qwen2.5:7b is better than llama3.2:3b. qwen2.5:7b is the best of 4 models."""
+    if found.verdict == job_pb2.DECISION_VERDICT_EQUIVALENT and not found.racers:
+        baseline, candidate = decisions.names(found)
+        return f"{candidate} and {baseline} differ by less than {points(found.baseline.spec.deciding.margin)}."
+    return decisions.words(found)
 
 
 def explained(found: decision_pb2.Decision) -> str:
@@ -31,7 +35,12 @@ def _explained(found: decision_pb2.Decision) -> Iterator[str]:
     if found.note:
         yield found.note
     elif not decisions.asked_pairs(found):
-        yield "Both models have yet to answer the same items." if decisions.is_live(found) else "No item was answered."
+        who = "All" if found.racers else "Both"
+        yield (
+            f"{who} models have yet to answer the same items." if decisions.is_live(found) else "No item was answered."
+        )
+    elif found.racers:
+        yield from _raced(found)
     else:
         yield f"{_on(found)} {_scored(found)}{_by_chance(found)}."
         yield from _follows(found)
@@ -41,6 +50,22 @@ def _explained(found: decision_pb2.Decision) -> Iterator[str]:
     if found.failed:
         left_out = "is" if found.failed == 1 else "are"
         yield f"{counted(found.failed, 'item')} without an answer of both {left_out} left out."
+
+
+def _raced(found: decision_pb2.Decision) -> Iterator[str]:
+    beaten = sum(racer.state == _Racer.STATE_BEATEN for racer in found.racers)
+    withdrawn = sum(racer.state == _Racer.STATE_WITHDRAWN for racer in found.racers)
+    on = _on(found).removesuffix(",")
+    yield f"{on}, {beaten} of {counted(len(found.racers), 'model')} {'was' if beaten == 1 else 'were'} beaten."
+    if withdrawn:
+        yield f"{counted(withdrawn, 'model')} left the race, as {'its job' if withdrawn == 1 else 'their jobs'} ended."
+
+
+def fate(racer: decision_pb2.Racer, against: str) -> str:
+    """What became of a model of a race; `against` is the one that it is compared with."""
+    if racer.state == _Racer.STATE_BEATEN:
+        return f"beaten by {against} after {counted(racer.beaten_at, 'item')}"
+    return _FATES.get(RACER_STATES.of(racer.state), "in the race")
 
 
 def _on(found: decision_pb2.Decision) -> str:
@@ -102,3 +127,12 @@ def _state(job: job_pb2.Job) -> str:
     reason = job.reason.rstrip(".")
     word = {"failed": "failed", "cancelled": "was cancelled"}.get(status_of(job.state), "ended")
     return f"{word}: {reason}" if reason and word == "failed" else word
+
+
+def times(logarithm: float) -> str:
+    """What the logarithm of evidence says: 96.1 times, less than a hundredth."""
+    if logarithm < -4.6:
+        return "less than a hundredth"
+    if logarithm > 13.8:
+        return "more than a million times"
+    return f"{formatting.rate(math.exp(logarithm))} times"

@@ -16,7 +16,7 @@ from services.gateway.pages.forms.dataset_form import Group, groups
 from services.gateway.pages.forms.decision_form import ERROR, MARGIN, SIDES, DecisionForm, of_side
 from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.pages.runs.page import refusal
-from services.gateway.reads import estimate, jobs
+from services.gateway.reads import estimate
 from services.words.enums import PRIORITIES
 from touchstone.v1 import dataset_pb2, dataset_service_pb2, suite_pb2
 
@@ -73,10 +73,10 @@ async def _values(request: Request, form: DecisionForm) -> dict[str, Any]:
         "datasets": datasets,
         "trouble": trouble,
         # What is no longer listed stays chosen, so that nothing of the form is lost.
+        "unlisted_further": [model for model in form.further if model not in listed],
         "unlisted": {side: model for side, model in form.models.items() if model and model not in listed},
         "unknown_work": form.work if form.work not in known else "",
         "priorities": tuple(PRIORITIES),
-        "of_dataset": jobs.is_dataset(form.work),
         "items": _items(form, suites, datasets),
     }
 

@@ -13,7 +13,7 @@ from starlette.datastructures import FormData, QueryParams
 from services.gateway.fields import checks
 from services.gateway.fields.job import sampling
 from services.gateway.reads import jobs
-from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MARGIN
+from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MARGIN, MOST_MODELS
 from services.words.enums import MODES, PRIORITIES
 from services.words.fields import Number
 from services.words.job_options import NUMBERS, fill
@@ -55,12 +55,19 @@ def of_side(side: str) -> list[Number]:
 _FIELDS = (*_BOTH, *(one for side in SIDES for one in of_side(side)))
 
 
+def _own(side: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The checked parameters of one model, by their names in REST."""
+    names = {one.rest: f"{side}-{one.rest}" for one in PARAMETERS.values()}
+    return {name: values[own] for name, own in names.items() if own in values}
+
+
 @dataclass(slots=True)
 class DecisionForm:
     """As sent, with a sentence for each field that is wrong. `models` has, by side, endpoint and model with a bar
-    between them; `work` is a suite's name or a dataset's id."""
+    between them, and `further` those of further models of a race; `work` is a suite's name or a dataset's id."""
 
     models: dict[str, str] = field(default_factory=lambda: dict.fromkeys(SIDES, ""))
+    further: list[str] = field(default_factory=list)
     work: str = ""
     mode: str = "generate"
     priority: str = ""
@@ -79,6 +86,7 @@ class DecisionForm:
 
         return cls(
             models={side: one(side) for side in SIDES},
+            further=list(dict.fromkeys(str(model)[:400] for model in sent.getlist("further"))),
             work=one("work"),
             mode=one("mode") if one("mode") in MODES else "generate",
             priority=one("priority") if one("priority") in PRIORITIES else "",
@@ -104,23 +112,28 @@ class DecisionForm:
             # An endpoint's name has no bar; a model's may have one.
             if not self.models[side].partition("|")[2]:
                 self.errors[side] = "Choose a model."
+        if len(self.further) > MOST_MODELS - len(SIDES):
+            self.errors["further"] = f"Choose at most {MOST_MODELS} models in all."
         if not self.work:
             self.errors["work"] = "Choose a suite or a dataset."
-        one, other = (self._spec(side, values) for side in SIDES)
+        own = {side: _own(side, values) for side in SIDES}
         request = scheduler_service_pb2.StartDecisionRequest(
-            baseline=one, candidate=other, margin=values.get("margin", 0) / 100, error=values.get("error", 0) / 100
+            baseline=self._spec(self.models["baseline"], own["baseline"], values),
+            candidate=self._spec(self.models["candidate"], own["candidate"], values),
+            further_candidates=[self._spec(model, {}, values) for model in self.further],
+            margin=values.get("margin", 0) / 100,
+            error=values.get("error", 0) / 100,
         )
         made_of = self.request_id.encode() + request.SerializeToString(deterministic=True)
         request.request_id = hashlib.sha256(made_of).hexdigest()[:40]
         return request
 
-    def _spec(self, side: str, values: Mapping[str, Any]) -> job_pb2.JobSpec:
-        endpoint, _, model = self.models[side].partition("|")
-        given = {name: f"{side}-{name}" for name in (one.rest for one in PARAMETERS.values())}
+    def _spec(self, chosen: str, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> job_pb2.JobSpec:
+        endpoint, _, model = chosen.partition("|")
         spec = job_pb2.JobSpec(
             endpoint=endpoint,
             model=model,
-            sampling=sampling({name: values[own] for name, own in given.items() if own in values}),
+            sampling=sampling(parameters),
             mode=suite_pb2.MODE_GENERATE,
         )
         if jobs.is_dataset(self.work):
