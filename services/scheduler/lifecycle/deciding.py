@@ -168,7 +168,7 @@ class Deciding:
                     continue
                 await self._registry.close_job(job)
                 job.cancel("scheduler", self._registry.now(), _reason(found, racer, jobs, ended))
-                if found.racers:
+                if found.racers and (found.verdict or racer.state == decision_pb2.Racer.STATE_BEATEN):
                     job.message.decided.CopyFrom(_decided_of(found, racer))
                 elif found.verdict:
                     job.message.decided.CopyFrom(_decided(found))

@@ -192,6 +192,7 @@ async def test_a_race_goes_on_without_one_that_fails_but_not_alone(world: World)
     await world.look()
     assert states(world, ids) == ["failed", "failed", "cancelled"]
     assert "no such model" in world.desk.get(ids[2]).reason
+    assert not world.desk.get(ids[2]).HasField("decided")
 
 
 async def test_the_faster_ones_wait_for_the_slowest(world: World) -> None:
