@@ -12,7 +12,6 @@ from services import decision_order
 from services.results.decisions import answers
 from services.scheduler.jobs.job import Job
 from services.scheduler.lifecycle import deciding
-from services.scheduler.lifecycle.deciding import Deciding
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from tests.simulator import decisions
 
@@ -56,14 +55,8 @@ def _stop_one_by_one() -> AbstractContextManager[Any]:
     return patch.object(JobRegistry, "finish_all", finish_all)
 
 
-def _hold_nothing_back() -> AbstractContextManager[Any]:
-    """The faster job asks all it can."""
-    return patch.object(Deciding, "last_unit", lambda self, job, capacity, ahead: None)
-
-
 DECISION_BUGS: dict[str, Plant] = {
     "count-as-they-come": _count_as_they_come,
     "stop-one-by-one": _stop_one_by_one,
-    "hold-nothing-back": _hold_nothing_back,
-    "run-on-alone": partial(patch.object, deciding, "CANCELLED", None),
+    "run-on-alone": partial(patch.object, deciding, "_ENDED", ()),
 }
