@@ -23,6 +23,7 @@ from services.results.comparison.compare import compare
 from services.results.comparison.noise import get_noise
 from services.results.comparison.rank_ranges import BoardRankRanges
 from services.results.decisions import reads as decisions
+from services.results.digests.reads import get_digest
 from services.results.estimates.estimate import estimate_run
 from services.results.experiments import board, runs, stored
 from services.results.export.exports import Exports
@@ -168,6 +169,10 @@ class ReadServicer:
     @shared
     async def GetNoise(self, request: pb.GetNoiseRequest, visible: Visibility) -> pb.GetNoiseResponse:
         return await self._questions.read_long(lambda c: get_noise(c, request, visible))
+
+    @shared
+    async def GetDigest(self, request: pb.GetDigestRequest, visible: Visibility) -> pb.GetDigestResponse:
+        return await self._questions.read_long(lambda c: get_digest(c, request, visible))
 
     @shared
     async def GetWatch(self, request: pb.GetWatchRequest, visible: Visibility) -> pb.GetWatchResponse:

@@ -1,8 +1,8 @@
-"""What a watch says, in words. Pure."""
+"""What a watch says, in words, and which items a run of it asks. Pure."""
 
 from __future__ import annotations
 
-from touchstone.v1 import watch_pb2
+from touchstone.v1 import job_pb2, watch_pb2
 
 DEFAULT_ITEMS, MOST_ITEMS = 30, 100
 """Canaries of each run."""
@@ -25,3 +25,13 @@ def said(watch: watch_pb2.Watch) -> str:
         return "No change is shown." if watch.asked else "No canary is answered yet."
     change = "worse" if watch.mean < watch.reference_mean else "better"
     return f"This is not the model of the reference any more: {_RAISED[watch.raised_by].format(change=change)}."
+
+
+def canary_rows(spec: job_pb2.JobSpec) -> dict[str, list[int]] | None:
+    """By task, the numbers of its rows in increasing order; None for other jobs."""
+    if not spec.HasField("watching"):
+        return None
+    found: dict[str, list[int]] = {}
+    for canary in spec.watching.canaries:
+        found.setdefault(canary.task, []).append(canary.item)
+    return {task: sorted(rows) for task, rows in found.items()}

@@ -38,6 +38,7 @@ READS = {
     "/models?provider=baselines": "/models",
     "/suites": "/suites",
     "/schedules": "/schedules",
+    "/digest?days=1": "/digest",
     "/webhooks": "/webhooks",
     "/webhooks/dead": "/webhooks/dead",
     "/set-aside": "/set-aside",

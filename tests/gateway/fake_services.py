@@ -201,6 +201,11 @@ class Results(fake_experiments.Boards, fake_decisions.Found, results_service_pb2
             raise NotFoundError(refusals.not_found("Benchmark job", job_id))
         return self.world.jobs[job_id]
 
+    async def GetDigest(self, request: Any, context: Any) -> Any:
+        self.world.digest.begin_at.CopyFrom(request.begin_at)
+        self.world.digest.end_at.CopyFrom(request.end_at)
+        return results_service_pb2.GetDigestResponse(digest=self.world.digest)
+
     async def GetWatch(self, request: Any, context: Any) -> Any:
         if request.schedule_id not in self.world.watches:
             raise NotFoundError(f"Watch {request.schedule_id} not found. If it is new, wait for its first run.")

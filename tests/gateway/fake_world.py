@@ -17,6 +17,7 @@ from touchstone.v1 import (
     call_pb2,
     dataset_pb2,
     decision_pb2,
+    digest_pb2,
     job_pb2,
     metric_pb2,
     results_service_pb2,
@@ -63,6 +64,7 @@ class World:
     """What judges found, by the judged job."""
     decisions: dict[str, decision_pb2.Decision] = field(default_factory=dict)
     watches: dict[str, watch_pb2.Watch] = field(default_factory=dict)
+    digest: digest_pb2.Digest = field(default_factory=digest_pb2.Digest)
     experiments: dict[str, results_service_pb2.GetExperimentResponse] = field(default_factory=dict)
     """Leaderboards of experiments by name, in place of what their jobs measured."""
     deleted_judges: list[scheduler_service_pb2.DeletedJudge] = field(default_factory=list)

@@ -19,6 +19,7 @@ from touchstone.v1 import (
     dataset_pb2,
     dataset_service_pb2,
     decision_pb2,
+    digest_pb2,
     metric_pb2,
     noise_pb2,
     results_service_pb2,
@@ -235,6 +236,18 @@ class Results(Calls):
         request = results_service_pb2.GetNoiseRequest(job_ids=job_ids)
         answer = self._ask(request, results_service_pb2.GetNoiseResponse, requests.COMPARE_S)
         return answer.noise
+
+    def digest(
+        self, days: float = 7, end: datetime | None = None, schedule_id: str = "", project_id: int = 0
+    ) -> digest_pb2.Digest:
+        """What changed in the `days` before `end`, by default now: of each model and suite the newest run against the
+        one before."""
+        end = end or datetime.now(UTC)
+        request = results_service_pb2.GetDigestRequest(schedule_id=schedule_id, project_id=project_id)
+        request.end_at.FromDatetime(end.astimezone(UTC))
+        request.begin_at.FromDatetime((end - timedelta(days=days)).astimezone(UTC))
+        answer = self._ask(request, results_service_pb2.GetDigestResponse, requests.COMPARE_S)
+        return answer.digest
 
     def read_watch(self, schedule_id: str) -> watch_pb2.Watch:
         """What the runs of a watch show. NotFoundError before the first one."""

@@ -13,6 +13,7 @@ from touchstone_client.command import bench, gate
 from touchstone_client.command.arguments import completion
 from touchstone_client.command.arguments.declaring import Parser, of_system
 from touchstone_client.command.arguments.flags import refusal
+from touchstone_client.command.automating import digest, schedules, watch, webhooks
 from touchstone_client.command.exits import DONE, INTERRUPTED, PIPE_CLOSED, REFUSED, UNREACHABLE
 from touchstone_client.command.reading import (
     compare,
@@ -41,9 +42,6 @@ from touchstone_client.command.running import (
     rerun,
     rescore,
     run,
-    schedules,
-    watch,
-    webhooks,
 )
 from touchstone_client.errors import RefusedError, ServiceError, UnreachableError
 
@@ -64,7 +62,7 @@ exit codes:
 _VERBS = (
     run, estimate, decide, noise, results, jobs, items, annotate, side_by_side, compare, leaderboard, receipt, control,
     rescore, rerun, judge, judges, bench, dataset, import_logs, recorded_runs, export, gate, installation,
-    configurations, schedules, watch, webhooks, logs, completion,
+    configurations, schedules, watch, digest, webhooks, logs, completion,
 )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 from services.errors import InvalidRequestError
 from services.evaluator.catalogue import Catalogue
-from services.evaluator.items.canaries import canary_rows
 from services.evaluator.items.task import Message
 from services.evaluator.provider_batches.planning import affordable_rows
 from services.evaluator.providers.anthropic_wire import DEFAULT_MAX_TOKENS
@@ -20,6 +19,7 @@ from services.evaluator.providers.pricing import image_tokens, prices
 from services.evaluator.providers.protocol import common_form
 from services.evaluator.providers.protocol.sampling import extra, recorded
 from services.words import refusals
+from services.words.watches import canary_rows
 from touchstone.v1 import endpoint_pb2, job_pb2, suite_pb2
 
 _UNIT_ITEMS = 4

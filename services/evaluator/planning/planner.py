@@ -21,7 +21,6 @@ from services.evaluator.catalogue import Catalogue
 from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.endpoints.batch_options import BatchOptions
 from services.evaluator.imports.store import ImportStore
-from services.evaluator.items.canaries import canary_rows
 from services.evaluator.items.task import Message
 from services.evaluator.listing.identity import asked_with
 from services.evaluator.listing.listing import EndpointListing
@@ -45,6 +44,7 @@ from services.words.endpoints import named, no_model
 from services.words.enums import proto_name
 from services.words.jobs import is_rescore, mode_of, takes_stored
 from services.words.refusals import counted
+from services.words.watches import canary_rows
 from touchstone.v1 import endpoint_pb2, evaluator_pb2, job_pb2, suite_pb2, unit_pb2
 
 log = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from services.evaluator.datasets.opened import OpenDatasets
 from services.evaluator.datasets.task import AnyTask, DatasetTask
 from services.evaluator.imports.finding import Found, find
 from services.evaluator.imports.store import ImportStore
-from services.evaluator.items.canaries import canary_rows
 from services.evaluator.items.task import Item, Task
 from services.evaluator.plugins.contract import NotHereError, PluginError
 from services.evaluator.units.units_in_hand import FaultError
+from services.words.watches import canary_rows
 from touchstone.v1 import job_pb2, unit_pb2
 
 log = logging.getLogger(__name__)

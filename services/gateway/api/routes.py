@@ -38,6 +38,7 @@ from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
 from services.gateway.api.jobs.run import RUN
 from services.gateway.api.operations import recorded_runs
 from services.gateway.api.operations.calls import CALLS, USAGE
+from services.gateway.api.operations.digest import DIGEST
 from services.gateway.api.operations.fleet import DRAIN, ENDPOINTS, EVALUATORS, MODELS, QUEUE, RESUME, SUITES
 from services.gateway.api.operations.schedules import (
     CREATE_SCHEDULE,
@@ -108,6 +109,7 @@ _LISTED: tuple[Endpoint, ...] = (
     DELETE_SCHEDULE,
     CREATE_WATCH,
     WATCH,
+    DIGEST,
     CREATE_WEBHOOK,
     WEBHOOKS,
     DEAD,

@@ -8,6 +8,7 @@ from services.gateway.access.oidc import BEGIN
 from services.gateway.access.oidc_settings import CALLBACK
 from services.gateway.http.middleware import EXPERIMENT_FORM, UPLOAD_PAGE
 from services.gateway.pages.boards import leaderboard, overview
+from services.gateway.pages.boards.digest import digest_page
 from services.gateway.pages.compare.page import compare
 from services.gateway.pages.datasets import listing as datasets
 from services.gateway.pages.datasets import page as dataset
@@ -63,6 +64,7 @@ routes = [
     Route("/settings/schedules/{schedule_id}/pause", settings.pause_schedule, methods=["POST"]),
     Route("/settings/schedules/{schedule_id}/resume", settings.resume_schedule, methods=["POST"]),
     Route("/settings/schedules/{schedule_id}/delete", settings.delete_schedule, methods=["POST"]),
+    Route("/digest", digest_page),
     Route("/settings/watches", watch.start_watch, methods=["POST"]),
     Route("/watches/{schedule_id}", watch.watch_page),
     Route("/jobs/{job_id}", job_page),

@@ -5,6 +5,7 @@ metric.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from services import rpc
 from services.errors import InvalidRequestError, NotFoundError
@@ -12,6 +13,9 @@ from services.gateway.backend import Backend
 from services.gateway.reads import jobs
 from services.gateway.reads.catalogue import Catalogue
 from touchstone.v1 import results_service_pb2
+
+DIGEST_S = 60.0
+"""Seconds in which a digest is answered: it compares many runs."""
 
 SUITE_SCORE = "score"
 """The name of a suite's score as a metric."""
@@ -69,3 +73,18 @@ async def ask_side_by_side(
 ) -> results_service_pb2.ListSideBySideResponse:
     """Raises InvalidRequestError for jobs that have no row in common, NotFoundError for an unknown one."""
     return await backend.ask(backend.results.ListSideBySide, request, caller, timeout_s=_TIMEOUT_S)
+
+
+def digest_request(days: int, to: str, schedule_id: str, project_id: int) -> results_service_pb2.GetDigestRequest:
+    """Raises InvalidRequestError for a time that is not one."""
+    try:
+        end = datetime.fromisoformat(to) if to else datetime.now(UTC)
+        end = (end if end.tzinfo else end.replace(tzinfo=UTC)).astimezone(UTC)
+        begin = end - timedelta(days=days)
+    except (ValueError, OverflowError):
+        said = f"{to} is not a time. Write it as 2026-11-30 or 2026-11-30T06:00:00Z."
+        raise InvalidRequestError(said, "to") from None
+    request = results_service_pb2.GetDigestRequest(schedule_id=schedule_id, project_id=project_id)
+    request.begin_at.FromDatetime(begin)
+    request.end_at.FromDatetime(end)
+    return request

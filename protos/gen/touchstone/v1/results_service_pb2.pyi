@@ -5,6 +5,7 @@ from touchstone.v1 import call_pb2 as _call_pb2
 from touchstone.v1 import comparison_pb2 as _comparison_pb2
 from touchstone.v1 import content_pb2 as _content_pb2
 from touchstone.v1 import decision_pb2 as _decision_pb2
+from touchstone.v1 import digest_pb2 as _digest_pb2
 from touchstone.v1 import item_result_pb2 as _item_result_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import metric_pb2 as _metric_pb2
@@ -1849,3 +1850,21 @@ class GetWatchResponse(_message.Message):
     WATCH_FIELD_NUMBER: _ClassVar[int]
     watch: _watch_pb2.Watch
     def __init__(self, watch: _Optional[_Union[_watch_pb2.Watch, _Mapping]] = ...) -> None: ...
+
+class GetDigestRequest(_message.Message):
+    __slots__ = ("begin_at", "end_at", "schedule_id", "project_id")
+    BEGIN_AT_FIELD_NUMBER: _ClassVar[int]
+    END_AT_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    begin_at: _timestamp_pb2.Timestamp
+    end_at: _timestamp_pb2.Timestamp
+    schedule_id: str
+    project_id: int
+    def __init__(self, begin_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., schedule_id: _Optional[str] = ..., project_id: _Optional[int] = ...) -> None: ...
+
+class GetDigestResponse(_message.Message):
+    __slots__ = ("digest",)
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    digest: _digest_pb2.Digest
+    def __init__(self, digest: _Optional[_Union[_digest_pb2.Digest, _Mapping]] = ...) -> None: ...

@@ -151,6 +151,11 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.FromString,
                 _registered_method=True)
+        self.GetDigest = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetDigest',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetDigestRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetDigestResponse.FromString,
+                _registered_method=True)
         self.GetWatch = channel.unary_unary(
                 '/touchstone.v1.ResultsService/GetWatch',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchRequest.SerializeToString,
@@ -402,6 +407,13 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetDigest(self, request, context):
+        """What changed in a time, in runs of models on suites. INVALID_ARGUMENT for a time of more than 366 days.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetWatch(self, request, context):
         """What the runs of a watch show. NOT_FOUND where no run of it is stored.
         """
@@ -638,6 +650,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.GetNoise,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.SerializeToString,
+            ),
+            'GetDigest': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDigest,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetDigestRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetDigestResponse.SerializeToString,
             ),
             'GetWatch': grpc.unary_unary_rpc_method_handler(
                     servicer.GetWatch,
@@ -1342,6 +1359,33 @@ class ResultsService:
             '/touchstone.v1.ResultsService/GetNoise',
             touchstone_dot_v1_dot_results__service__pb2.GetNoiseRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.GetNoiseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDigest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetDigest',
+            touchstone_dot_v1_dot_results__service__pb2.GetDigestRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetDigestResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -95,6 +95,8 @@ class ResultsServiceStub:
     """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
     asked no item twice.
     """
+    GetDigest: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetDigestRequest, _results_service_pb2.GetDigestResponse]
+    """What changed in a time, in runs of models on suites. INVALID_ARGUMENT for a time of more than 366 days."""
     GetWatch: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetWatchRequest, _results_service_pb2.GetWatchResponse]
     """What the runs of a watch show. NOT_FOUND where no run of it is stored."""
     ListExperiments: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]
@@ -208,6 +210,8 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
     asked no item twice.
     """
+    GetDigest: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetDigestRequest, _results_service_pb2.GetDigestResponse]  # type: ignore[assignment]
+    """What changed in a time, in runs of models on suites. INVALID_ARGUMENT for a time of more than 366 days."""
     GetWatch: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetWatchRequest, _results_service_pb2.GetWatchResponse]  # type: ignore[assignment]
     """What the runs of a watch show. NOT_FOUND where no run of it is stored."""
     ListExperiments: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]  # type: ignore[assignment]
@@ -456,6 +460,14 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         """How much scores change when the same items are asked again. INVALID_ARGUMENT for jobs that did not ask the same, or
         asked no item twice.
         """
+
+    @_abc_1.abstractmethod
+    def GetDigest(
+        self,
+        request: _results_service_pb2.GetDigestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetDigestResponse, _abc.Awaitable[_results_service_pb2.GetDigestResponse]]:
+        """What changed in a time, in runs of models on suites. INVALID_ARGUMENT for a time of more than 366 days."""
 
     @_abc_1.abstractmethod
     def GetWatch(

@@ -1,0 +1,1 @@
+"""Digests: what changed in a time."""

@@ -1,0 +1,121 @@
+"""What changed in a time: of each model and suite the newest run against the one before, and what models say of each
+other. It follows from stored results alone, so the same time gives the same digest while nothing is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+
+from services.errors import InvalidRequestError, TouchstoneError
+from services.results.comparison.compare import compare
+from services.results.runs import job_reads
+from services.results.storage import archived_items
+from services.results.storage.database import Connection, query
+from services.results.visibility import EVERYTHING, Visibility
+from touchstone.v1 import comparison_pb2, digest_pb2, results_service_pb2
+
+_WEEK, _MOST = timedelta(days=7), timedelta(days=366)
+_MOST_SERIES, _MOST_TURNED, _MOST_SERVED = 50, 50, 5
+_MOST_PAIRED = 8
+"""Series of a suite, the newest, that are compared with each other."""
+_TURNED_ROUND = {
+    comparison_pb2.VERDICT_BETTER: comparison_pb2.VERDICT_WORSE,
+    comparison_pb2.VERDICT_WORSE: comparison_pb2.VERDICT_BETTER,
+}
+
+
+def get_digest(
+    connection: Connection, request: results_service_pb2.GetDigestRequest, visible: Visibility = EVERYTHING
+) -> results_service_pb2.GetDigestResponse:
+    """Raises InvalidRequestError for a time that is too long, or ends before it begins."""
+    end = request.end_at.ToDatetime() if request.HasField("end_at") else datetime.now(UTC).replace(tzinfo=None)
+    begin = request.begin_at.ToDatetime() if request.HasField("begin_at") else end - _WEEK
+    if not timedelta() < end - begin <= _MOST:
+        raise InvalidRequestError("A digest covers more than 0 and at most 366 days. Choose another time.", "begin_at")
+    found = connection.execute(
+        query("digests/runs"),
+        {
+            "begin": begin,
+            "end": end,
+            "schedule_id": request.schedule_id,
+            "project_id": request.project_id,
+            **visible.parameters,
+        },
+    ).fetchall()
+    digest = digest_pb2.Digest(left_out=max(0, len(found) - _MOST_SERIES))
+    digest.begin_at.FromDatetime(begin)
+    digest.end_at.FromDatetime(end)
+    shown = found[:_MOST_SERIES]
+    archived_items.require(connection, *{job_id for row in shown for job_id in row[-2:]})
+    for model, endpoint, suite, schedule_id, runs, after, before in shown:
+        series = digest.series.add(model=model, endpoint=endpoint, suite=suite, schedule_id=schedule_id, runs=runs)
+        series.after.CopyFrom(_run(connection, after))
+        if before == after:
+            series.words = "There is no run to compare it with."
+            continue
+        series.before.CopyFrom(_run(connection, before))
+        series.verdict, series.words = _verdict(connection, after, before)
+        where = {"before": before, "after": after}
+        ((series.items, series.became_right, series.became_wrong),) = connection.execute(
+            query("digests/flips"), where
+        ).fetchall()
+    digest.turned.extend(_turned(connection, digest.series))
+    return results_service_pb2.GetDigestResponse(digest=digest)
+
+
+def _run(connection: Connection, job_id: str) -> digest_pb2.DigestRun:
+    job, result = job_reads.get_job(connection, job_id), job_reads.get_job_result(connection, job_id)
+    served = connection.execute(query("scores/served_models"), {"job_id": job_id, "most": _MOST_SERVED}).fetchall()
+    ((median, *_),) = connection.execute(query("scores/latency"), {"job_id": job_id}).fetchall()
+    return digest_pb2.DigestRun(
+        job_id=job_id,
+        finished_at=job.finished_at,
+        score=result.suite_score.mean if result.suite_score.HasField("mean") else None,
+        served_models=[name for (name,) in served],
+        model_digest=job.receipt.model_digest,
+        server=job.receipt.server,
+        software=job.receipt.software,
+        cost_usd=job.progress.cost_usd if job.progress.HasField("cost_usd") else None,
+        median_latency_ms=median,
+    )
+
+
+def _verdict(connection: Connection, a: str, b: str) -> tuple[comparison_pb2.Verdict, str]:
+    """Of job a against job b, as a comparison of the two says it."""
+    try:
+        found = compare(connection, comparison_pb2.CompareRequest(subjects=[a, b]))
+    except TouchstoneError as error:
+        return comparison_pb2.VERDICT_UNSPECIFIED, error.message
+    finally:
+        # The items that the two share, which hide those of all jobs.
+        connection.execute("DROP TABLE IF EXISTS temp.items")
+    whole = next((one for one in found.differences if not one.task), None)
+    if whole is None:
+        return comparison_pb2.VERDICT_UNSPECIFIED, "The two have no score in common."
+    verdict = whole.verdict if whole.a == a else _TURNED_ROUND.get(whole.verdict, whole.verdict)
+    return verdict, whole.words or whole.reason
+
+
+def _turned(connection: Connection, series: Sequence[digest_pb2.DigestSeries]) -> Iterator[digest_pb2.TurnedVerdict]:
+    """Pairs in which a run is new, and what was shown is not shown any more, or the other way round."""
+    by_suite: dict[str, list[digest_pb2.DigestSeries]] = {}
+    for one in series:
+        if one.HasField("before"):
+            by_suite.setdefault(one.suite, []).append(one)
+    count = 0
+    for suite, some in by_suite.items():
+        for a, b in combinations(some[:_MOST_PAIRED], 2):
+            before, _ = _verdict(connection, a.before.job_id, b.before.job_id)
+            after, _ = _verdict(connection, a.after.job_id, b.after.job_id)
+            if before and after and before != after and count < _MOST_TURNED:
+                count += 1
+                yield digest_pb2.TurnedVerdict(
+                    a_job_id=a.after.job_id,
+                    b_job_id=b.after.job_id,
+                    a=f"{a.model}@{a.endpoint}",
+                    b=f"{b.model}@{b.endpoint}",
+                    suite=suite,
+                    before=before,
+                    after=after,
+                )
