@@ -19,7 +19,7 @@ from deploy.local.state import StateDir
 from services import bus
 from services.bus.contract import object_stream
 from services.errors import TouchstoneError, UnavailableError
-from services.results.archive.restoring import faults
+from services.results.archive.restoring import faults, lost_items
 from services.results.backups.checking import database_faults
 from services.results.storage.database import not_a_database
 from services.results.storage.job_files import is_whole
@@ -55,17 +55,17 @@ def check(state_dir: Path, say: Say, archive: Store | None = None) -> int:
     lost = losses.noted(state_dir)
     for loss in lost:
         say(f"{loss} {_OF_LOSSES}")
-    return len(lost) + _check(state_dir, say) + (_check_archive(archive, say) if archive is not None else 0)
+    return len(lost) + _check(state_dir, say, archive) + (_check_archive(archive, say) if archive is not None else 0)
 
 
-def _check(state_dir: Path, say: Say) -> int:
+def _check(state_dir: Path, say: Say, archive: Store | None) -> int:
     try:
         state = StateDir(state_dir.absolute())
     except LaunchError:
         say("Touchstone is running. Stop it to check the database; each backup also copies all of it.")
         return asyncio.run(_say_all(_running(), say))
     try:
-        found = [*_database(state.path), *_job_files(state.path / DATABASE.parent / "jobs")]
+        found = [*_database(state.path, archive), *_job_files(state.path / DATABASE.parent / "jobs")]
         for fault in found:
             say(fault)
         return len(found) + asyncio.run(_say_all(_stopped(state.path / "nats"), say))
@@ -119,7 +119,7 @@ async def _running() -> AsyncIterator[str]:
         await connection.close()
 
 
-def _database(state_dir: Path) -> list[str]:
+def _database(state_dir: Path, archive: Store | None) -> list[str]:
     """On a copy: opening a database writes its log into it."""
     place = state_dir / DATABASE
     log = place.with_suffix(".duckdb.wal")
@@ -134,13 +134,21 @@ def _database(state_dir: Path) -> list[str]:
         if log.exists():
             shutil.copyfile(log, copied[1])
         with duckdb.connect(str(copy)) as connection:
-            return [f"{place}: {fault}. {_OF_DATABASE}" for fault in database_faults(connection)]
+            found = [f"{place}: {fault}. {_OF_DATABASE}" for fault in database_faults(connection)]
+            return [*found, *(_lost_items(connection, archive) if archive is not None else [])]
     except duckdb.Error as error:
         text = str(error).splitlines()[0][:200].replace(str(copy), str(place))
         return [f"{place} cannot be read: {text}. {_OF_DATABASE}"]
     finally:
         for path in copied:
             path.unlink(missing_ok=True)
+
+
+def _lost_items(connection: duckdb.DuckDBPyConnection, archive: Store) -> list[str]:
+    try:
+        return list(lost_items(connection, archive))
+    except OSError as error:
+        raise UnavailableError(f"The archive {archive.place} cannot be read: {error}.") from error
 
 
 def _job_files(folder: Path) -> Iterator[str]:

@@ -89,14 +89,14 @@ class Leaving:
     async def look(self, store: Store, before: datetime) -> bool:
         """Lets the items of some jobs leave that ended before, UTC without a zone. Whether there may be more. Raises
         OSError when the store or the disk refuses, and as `Database.read`."""
-        due = await self._database.read_long(partial(_due, place=self._place, before=before))
-        due = [(job_id, signature) for job_id, signature in due if job_id not in self._refused]
-        for job_id, signature in due[:_JOBS_A_LOOK]:
+        find = partial(_due, place=self._place, before=before, refused=sorted(self._refused))
+        due = await self._database.read_long(find)
+        for job_id, signature in due:
             try:
                 await self._leave(store, job_id, signature, before)
             except DamagedError as error:
                 self._refuse(job_id, str(error))
-        return len(due) > _JOBS_A_LOOK
+        return len(due) == _JOBS_A_LOOK
 
     async def confirm(self) -> None:
         """Compares the archive's files of items that have left once more, and only then gives up the local copies.
@@ -176,10 +176,13 @@ def _compare(store: Store, job_id: str, file: File, target: Path | None) -> None
         raise versions.damaged(store, name)
 
 
-def _due(connection: Connection, place: str, before: datetime, only: str = "") -> list[tuple[str, str]]:
+def _due(
+    connection: Connection, place: str, before: datetime, only: str = "", refused: Sequence[str] = ()
+) -> list[tuple[str, str]]:
     """Jobs whose items may leave, with their signatures as of archiving. `only`: none but this one."""
     text = query("archive/leaving").format(finished=query("archive/finished"))
     where = {"place": place, "before": before, "used": _used(connection), "only": only}
+    where |= {"refused": list(refused), "most": _JOBS_A_LOOK}
     return connection.execute(text, where).fetchall()
 
 

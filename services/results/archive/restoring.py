@@ -71,6 +71,15 @@ def faults(store: Store, scratch: Path) -> Iterator[str]:
                 shutil.rmtree(scratch, ignore_errors=True)
 
 
+def lost_items(connection: Connection, store: Store) -> Iterator[str]:
+    """A sentence for each job whose items left the database and are missing in the archive. Raises OSError."""
+    for away in archived_items.all_away(connection):
+        folder = versions.folder_of(away.job_id)
+        if away.file not in store.names(folder):
+            missing = versions.missing(store, f"{folder}/{away.file}")
+            yield f"The items of job {away.job_id} left the database. {missing}"
+
+
 def _restore(
     target: Connection, store: Store, job_id: str, names: Collection[str], scratch: Path, say: Say, *, with_items: bool
 ) -> bool | None:

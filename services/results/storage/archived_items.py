@@ -55,6 +55,18 @@ def find(connection: Connection, job_id: str) -> Away | None:
     return Away(*row) if row is not None else None
 
 
+def all_away(connection: Connection) -> list[Away]:
+    """None in a file of an earlier version, which has no table of them."""
+    known = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'archived_items'").fetchall()
+    if not known:
+        return []
+    rows = connection.execute(
+        "SELECT job_id, place, file, sha256, items, answers FROM archived_items WHERE returned_at IS NULL "
+        "ORDER BY job_id"
+    )
+    return [Away(*row) for row in rows.fetchall()]
+
+
 def note_left(connection: Connection, away: Away, now: datetime) -> None:
     """`now` is in UTC without a zone."""
     connection.execute(

@@ -11,7 +11,7 @@ import pytest
 
 from deploy.local.recovery.repair import repair
 from deploy.local.settings import LaunchError
-from services.results.archive import versions
+from services.results.archive import restoring, versions
 from services.results.backups import rebuilding
 from services.results.backups.checking import database_faults
 from services.results.storage import archived_items
@@ -57,6 +57,16 @@ async def test_items_that_left_are_no_fault(kept: Path, tmp_path: Path) -> None:
     assert rebuilding.keep(archived.path, tmp_path / "kept.duckdb")
     archived.connection.execute("DELETE FROM archived_items")
     assert [fault for fault in database_faults(archived.connection) if "0 of 40 answers are stored" in fault]
+    await archived.close()
+
+
+async def test_items_that_the_archive_has_lost_are_named(kept: Path, tmp_path: Path) -> None:
+    archived, _ = await left(kept, tmp_path)
+    assert list(restoring.lost_items(archived.connection, archived.store)) == []
+    file = next((archived.root / "jobs" / "failed").glob("items.*"))
+    shutil.rmtree(file.parent)
+    (said,) = restoring.lost_items(archived.connection, archived.store)
+    assert said.startswith(f"The items of job failed left the database. {file} is missing. If you have a good copy")
     await archived.close()
 
 

@@ -28,8 +28,10 @@ WHERE
     AND (i.job_id IS NULL OR i.returned_at <= $before)
     AND ($only = '' OR finished.job_id = $only)
     AND NOT list_contains($used::VARCHAR[], finished.job_id)
+    AND NOT list_contains($refused::VARCHAR[], finished.job_id)
     AND finished.job_id NOT IN (FROM ranked)
     AND finished.job_id NOT IN (FROM of_experiments)
     AND coalesce(d.judged_job, '') NOT IN (FROM of_experiments)
     AND finished.job_id IN (SELECT job_id FROM items WHERE $only = '' OR job_id = $only)
 ORDER BY finished.ended_at, finished.job_id
+LIMIT $most
