@@ -153,7 +153,8 @@ def add(
     )
     _draw(known.path, found)
     for job in jobs:
-        job.progress.items_total, job.progress.items_done = items, found.seen
+        world.advance(job.job_id, found.seen)
+        job.progress.items_total = items
         if not upto:
             stop(world, job.job_id, f"Stopped: decided after {found.seen:,} of {items:,} items.")
     if not upto:
@@ -186,14 +187,18 @@ def add_race(world: World, right: Mapping[str, float], *, items: int = 600, upto
     error = 0.05 * 2 / models / (models - 1)
     for (name, job), racer in zip(jobs.items(), known.racers, strict=True):
         if name == best:
+            world.advance(job.job_id, upto or items)
             continue
         pairs = [Pair(a, b) for a, b in zip(scores[best], scores[name], strict=True)][: upto or items]
         found = evidence(pairs, error=error, margin=0.0, total=items)
-        if found.verdict == "worse" and found.decided_at:
-            found = evidence(pairs[: found.decided_at], error=error, margin=0.0, total=items)
+        beaten = found.decided_at if found.verdict == "worse" else 0
+        if beaten:
+            found = evidence(pairs[:beaten], error=error, margin=0.0, total=items)
             racer.state, racer.beaten_at = decision_pb2.Racer.STATE_BEATEN, found.seen
-            stop(world, job.job_id, f"Stopped: beaten after {found.seen} items.")
-        job.progress.items_total, job.progress.items_done = items, found.seen
+        world.advance(job.job_id, found.seen)
+        job.progress.items_total = items
+        if beaten:
+            stop(world, job.job_id, f"Stopped: beaten after {beaten} items.")
         racer.against_job_id, racer.pairs = jobs[best].job_id, found.seen
         racer.difference, (racer.low, racer.high) = found.difference or 0.0, found.interval
         known.threshold, known.unlikely = found.threshold, found.unlikely

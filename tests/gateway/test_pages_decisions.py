@@ -153,6 +153,10 @@ async def test_a_job_leads_to_its_decision(gateway: Running) -> None:
     found = fake_decisions.add(gateway.world)
     said = await page(gateway, f"/jobs/{found.decision_id}")
     assert f'The baseline of a <a href="/decisions/{found.decision_id}">decision</a>' in said
+    race = fake_decisions.add_race(gateway.world, SHARES)
+    assert f'3 models of a <a href="/decisions/{race.decision_id}">race</a>' in await page(
+        gateway, f"/jobs/{race.decision_id}"
+    )
 
 
 async def test_a_path_of_14_000_items_is_a_small_page_in_no_time(gateway: Running) -> None:
