@@ -19,7 +19,14 @@ from services.words.refusals import counted
 
 
 def notes(outcome: Outcome) -> list[str]:
-    return [*outcome.chosen.notes, *_tasks_in_common(outcome), *_items(outcome), *_runs(outcome), *_families(outcome)]
+    return [
+        *outcome.chosen.notes,
+        *_tasks_in_common(outcome),
+        *_items(outcome),
+        *_runs(outcome),
+        *_families(outcome),
+        *_noise(outcome),
+    ]
 
 
 def _tasks_in_common(outcome: Outcome) -> Iterator[str]:
@@ -96,6 +103,26 @@ def _families(outcome: Outcome) -> Iterator[str]:
         )
     if not outcome.every_pair:
         yield "By task, only pairs with the best run are shown. Name a baseline to see others."
+
+
+def _noise(outcome: Outcome) -> Iterator[str]:
+    """What the intervals of differences leave out. They hold what single answers do by chance, as they hold the choice
+    of items."""
+    models = [place for place in outcome.ordered if not outcome.runs[place].job.baseline]
+    without = [outcome.labels[place] for place in models if outcome.again[place] is None]
+    measured = [(outcome.labels[place], again.runs) for place in models if (again := outcome.again[place]) is not None]
+    if not models:
+        return
+    if not measured:
+        yield (
+            "Re-asking noise is not included: intervals leave out what moves all answers of a run together, such as "
+            "another day. To measure it, run the same again: touchstone noise."
+        )
+        return
+    each = listed([f"{count} runs of {label}" for label, count in measured])
+    yield f"Re-asking noise is included in the total intervals, as measured in {each}."
+    if without:
+        yield (f"Re-asking noise is not included for {listed(without)}, with one run. To measure it: touchstone noise.")
 
 
 @dataclass(frozen=True, slots=True)

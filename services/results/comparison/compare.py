@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from services.errors import InvalidRequestError
-from services.results.comparison import common_items, expenses, findings, rank_ranges
+from services.results.comparison import common_items, expenses, findings, further_runs, rank_ranges
 from services.results.comparison.advice import notes, recommendations
 from services.results.comparison.common_items import Common
 from services.results.comparison.findings import Finding, left_unanswered
@@ -98,6 +98,7 @@ def find(connection: Connection, request: comparison_pb2.CompareRequest, visible
         ],
         every_pair=len(in_detail) == len(asked),
         costs=expenses.read(connection, compared),
+        again=further_runs.read(connection, chosen, compared, common, visible),
     )
 
 

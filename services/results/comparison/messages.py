@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.results.comparison.findings import Finding
+from services.results.comparison.further_runs import Again
 from services.results.comparison.outcome import Outcome
 from services.results.comparison.selection.runs import in_points
 from services.results.paired.corrections import Correction
@@ -10,7 +11,7 @@ from services.results.paired.pairs.difference import Difference, Omnibus
 from services.results.paired.verdicts import sentence
 from services.results.scores.metric_kinds import GROUP_RULES
 from services.words.enums import COMPARISON_VERDICTS
-from touchstone.v1 import comparison_pb2, metric_pb2
+from touchstone.v1 import comparison_pb2, metric_pb2, noise_pb2
 
 _NAMES = {Correction.HOLM: "Holm", Correction.BENJAMINI_HOCHBERG: "Benjamini–Hochberg"}
 
@@ -37,6 +38,7 @@ def run_message(outcome: Outcome, place: int) -> comparison_pb2.ComparedRun:
         not_ranked_reason=run.not_ranked_reason,
         tasks=scored.tasks,
         caution=run.result.caution,
+        again=_again(outcome.again[place]),
     )
 
 
@@ -44,6 +46,7 @@ def difference_message(outcome: Outcome, finding: Finding) -> comparison_pb2.Dif
     found = finding.difference or Difference(None, 0)
     a, b = outcome.runs[finding.a], outcome.runs[finding.b]
     verdict = outcome.verdict(finding)
+    total_low, total_high = outcome.total_interval(finding) or (None, None)
     return comparison_pb2.Difference(
         a=a.job_id,
         b=b.job_id,
@@ -81,6 +84,8 @@ def difference_message(outcome: Outcome, finding: Finding) -> comparison_pb2.Dif
         reason=finding.reason or found.undefined_reason,
         baseline=a.job.baseline or b.job.baseline,
         items_needed=outcome.items_needed(finding),
+        total_low=total_low,
+        total_high=total_high,
     )
 
 
@@ -94,6 +99,13 @@ def omnibus_message(task: str, metric: str, found: Omnibus) -> comparison_pb2.Om
         p_value=found.p,
         n=found.n,
     )
+
+
+def _again(found: Again | None) -> comparison_pb2.RunsAgain | None:
+    if found is None:
+        return None
+    flips = noise_pb2.Flips(share=found.flips.share, low=found.flips.low, high=found.flips.high)
+    return comparison_pb2.RunsAgain(runs=found.runs, flips=flips, floor=found.floor)
 
 
 def _corrected_by(finding: Finding) -> str:

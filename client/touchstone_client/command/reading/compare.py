@@ -25,6 +25,8 @@ _RUNS = (
     Column("metric", "metric"),
     Column("mean", "mean", score, right=True, key=True),
     Column("interval", "95 % interval", lambda pair: span(*pair), right=True, key=True),
+    Column("flips", "flips, asked again", score, right=True),
+    Column("floor", "two runs differ by", score, right=True),
     Column("job", "job"),
     Column("completed", "completed", when, extra=True),
     Column("remark", "remark", lambda remark: remark or ""),
@@ -40,6 +42,9 @@ _DIFFERENCES = (
     Column("interval", "interval", lambda pair: signed_span(*pair), right=True, data=False, key=True),
     Column("low", ""),
     Column("high", ""),
+    Column("total_interval", "with noise of runs", lambda pair: signed_span(*pair), right=True, data=False),
+    Column("total_low", ""),
+    Column("total_high", ""),
     Column("p_value", "p", p_value, right=True),
     Column("p_adjusted", "adjusted p", p_value, right=True),
     Column("test", "test", extra=True),
@@ -149,6 +154,7 @@ def differences(found: Iterable[comparison_pb2.Difference], called: Mapping[str,
 
 def _difference(found: comparison_pb2.Difference, called: Mapping[str, str]) -> Sequence[Any]:
     low, high = optional(found, "low"), optional(found, "high")
+    total_low, total_high = optional(found, "total_low"), optional(found, "total_high")
     return (
         found.task,
         found.metric,
@@ -160,6 +166,9 @@ def _difference(found: comparison_pb2.Difference, called: Mapping[str, str]) -> 
         (low, high),
         low,
         high,
+        (total_low, total_high),
+        total_low,
+        total_high,
         optional(found, "p_value"),
         optional(found, "p_adjusted"),
         found.test,
@@ -186,6 +195,8 @@ def _run(run: comparison_pb2.ComparedRun, called: Mapping[str, str]) -> list[Seq
             metric.metric,
             optional(metric, "mean"),
             (optional(metric, "ci95_low"), optional(metric, "ci95_high")),
+            run.again.flips.share if run.HasField("again") else None,
+            run.again.floor if run.HasField("again") else None,
             run.job_id,
             moment(run.completed_at),
             remark,

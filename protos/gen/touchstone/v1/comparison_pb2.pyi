@@ -2,6 +2,7 @@ import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from touchstone.v1 import metric_pb2 as _metric_pb2
+from touchstone.v1 import noise_pb2 as _noise_pb2
 from touchstone.v1 import suite_pb2 as _suite_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -82,7 +83,7 @@ class CompareResponse(_message.Message):
     def __init__(self, suite: _Optional[str] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., runs: _Optional[_Iterable[_Union[ComparedRun, _Mapping]]] = ..., differences: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., omnibus: _Optional[_Iterable[_Union[Omnibus, _Mapping]]] = ..., recommendations: _Optional[_Iterable[str]] = ..., items: _Optional[int] = ..., subset: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., metrics: _Optional[_Iterable[str]] = ..., margin: _Optional[float] = ..., alpha: _Optional[float] = ..., weighting: _Optional[_Union[_suite_pb2.Weighting, str]] = ...) -> None: ...
 
 class ComparedRun(_message.Message):
-    __slots__ = ("subject", "job_id", "model", "endpoint", "configuration", "name", "rank_low", "rank_high", "scores", "baseline", "completed_at", "not_ranked_reason", "tasks", "caution")
+    __slots__ = ("subject", "job_id", "model", "endpoint", "configuration", "name", "rank_low", "rank_high", "scores", "baseline", "completed_at", "not_ranked_reason", "tasks", "caution", "again")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +98,7 @@ class ComparedRun(_message.Message):
     NOT_RANKED_REASON_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     CAUTION_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
     subject: str
     job_id: str
     model: str
@@ -111,10 +113,21 @@ class ComparedRun(_message.Message):
     not_ranked_reason: str
     tasks: _containers.RepeatedCompositeFieldContainer[_metric_pb2.TaskResult]
     caution: str
-    def __init__(self, subject: _Optional[str] = ..., job_id: _Optional[str] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., configuration: _Optional[str] = ..., name: _Optional[str] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., baseline: _Optional[bool] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_metric_pb2.TaskResult, _Mapping]]] = ..., caution: _Optional[str] = ...) -> None: ...
+    again: RunsAgain
+    def __init__(self, subject: _Optional[str] = ..., job_id: _Optional[str] = ..., model: _Optional[str] = ..., endpoint: _Optional[str] = ..., configuration: _Optional[str] = ..., name: _Optional[str] = ..., rank_low: _Optional[int] = ..., rank_high: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[_metric_pb2.Metric, _Mapping]]] = ..., baseline: _Optional[bool] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_ranked_reason: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_metric_pb2.TaskResult, _Mapping]]] = ..., caution: _Optional[str] = ..., again: _Optional[_Union[RunsAgain, _Mapping]] = ...) -> None: ...
+
+class RunsAgain(_message.Message):
+    __slots__ = ("runs", "flips", "floor")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    FLIPS_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_FIELD_NUMBER: _ClassVar[int]
+    runs: int
+    flips: _noise_pb2.Flips
+    floor: float
+    def __init__(self, runs: _Optional[int] = ..., flips: _Optional[_Union[_noise_pb2.Flips, _Mapping]] = ..., floor: _Optional[float] = ...) -> None: ...
 
 class Difference(_message.Message):
-    __slots__ = ("a", "b", "task", "title", "metric", "difference", "stderr", "low", "high", "p_value", "p_adjusted", "family", "correction", "test", "n", "only_a", "only_b", "verdict", "words", "smallest_difference", "equivalence_p", "reason", "baseline", "items_needed")
+    __slots__ = ("a", "b", "task", "title", "metric", "difference", "stderr", "low", "high", "p_value", "p_adjusted", "family", "correction", "test", "n", "only_a", "only_b", "verdict", "words", "smallest_difference", "equivalence_p", "reason", "baseline", "items_needed", "total_low", "total_high")
     A_FIELD_NUMBER: _ClassVar[int]
     B_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +152,8 @@ class Difference(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
     ITEMS_NEEDED_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_LOW_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_HIGH_FIELD_NUMBER: _ClassVar[int]
     a: str
     b: str
     task: str
@@ -163,7 +178,9 @@ class Difference(_message.Message):
     reason: str
     baseline: bool
     items_needed: int
-    def __init__(self, a: _Optional[str] = ..., b: _Optional[str] = ..., task: _Optional[str] = ..., title: _Optional[str] = ..., metric: _Optional[str] = ..., difference: _Optional[float] = ..., stderr: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., p_value: _Optional[float] = ..., p_adjusted: _Optional[float] = ..., family: _Optional[str] = ..., correction: _Optional[str] = ..., test: _Optional[str] = ..., n: _Optional[int] = ..., only_a: _Optional[int] = ..., only_b: _Optional[int] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., words: _Optional[str] = ..., smallest_difference: _Optional[float] = ..., equivalence_p: _Optional[float] = ..., reason: _Optional[str] = ..., baseline: _Optional[bool] = ..., items_needed: _Optional[int] = ...) -> None: ...
+    total_low: float
+    total_high: float
+    def __init__(self, a: _Optional[str] = ..., b: _Optional[str] = ..., task: _Optional[str] = ..., title: _Optional[str] = ..., metric: _Optional[str] = ..., difference: _Optional[float] = ..., stderr: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., p_value: _Optional[float] = ..., p_adjusted: _Optional[float] = ..., family: _Optional[str] = ..., correction: _Optional[str] = ..., test: _Optional[str] = ..., n: _Optional[int] = ..., only_a: _Optional[int] = ..., only_b: _Optional[int] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., words: _Optional[str] = ..., smallest_difference: _Optional[float] = ..., equivalence_p: _Optional[float] = ..., reason: _Optional[str] = ..., baseline: _Optional[bool] = ..., items_needed: _Optional[int] = ..., total_low: _Optional[float] = ..., total_high: _Optional[float] = ...) -> None: ...
 
 class Omnibus(_message.Message):
     __slots__ = ("task", "metric", "test", "statistic", "degrees_of_freedom", "p_value", "n")

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from services.gateway.api.answers import members
 from services.gateway.api.answers.metrics import CAUTION, METRIC, mean_of, metric_body
+from services.gateway.api.boards.noise import FLIPS, flips_body
 from services.gateway.fields.schema import (
     BOOLEAN,
     COUNT,
@@ -63,7 +64,7 @@ def body(found: CompareResponse) -> dict[str, Any]:
 
 CSV_COLUMNS = (
     *("task", "title", "metric", "a", "b", "value_a", "value_b", "difference", "low", "high", "p_value", "p_adjusted"),
-    *("smallest_difference", "n", "only_a", "only_b", "verdict", "items_needed", "reason"),
+    *("smallest_difference", "n", "only_a", "only_b", "verdict", "items_needed", "reason", "total_low", "total_high"),
 )
 
 
@@ -82,7 +83,12 @@ def rows(found: CompareResponse) -> Iterator[list[Any]]:
 
 def _row(task: str, title: str, one: dict[str, Any], both: Sequence[float | None]) -> list[Any]:
     low, high = one["interval"] or (None, None)
-    known = one | {"task": task, "title": title, "value_a": both[0], "value_b": both[1], "low": low, "high": high}
+    total_low, total_high = one["total_interval"] or (None, None)
+    known = (
+        one
+        | {"total_low": total_low, "total_high": total_high}
+        | {"task": task, "title": title, "value_a": both[0], "value_b": both[1], "low": low, "high": high}
+    )
     return [known[column] for column in CSV_COLUMNS]
 
 
@@ -129,6 +135,9 @@ def _run(run: ComparedRun) -> dict[str, Any]:
         "rank_range": [run.rank_low, run.rank_high] if run.rank_low else None,
         "not_ranked_reason": run.not_ranked_reason or None,
         "caution": run.caution or None,
+        "again": {"runs": run.again.runs, "flips": flips_body(run.again.flips), "floor": run.again.floor}
+        if run.HasField("again")
+        else None,
         "scores": {score.metric: metric_body(score) for score in run.scores},
     }
 
@@ -177,6 +186,7 @@ def _difference(one: Difference, names: dict[str, str]) -> dict[str, Any]:
         "smallest_difference": _optional(one, "smallest_difference"),
         "equivalence_p": _optional(one, "equivalence_p"),
         "items_needed": one.items_needed if one.HasField("items_needed") else None,
+        "total_interval": [one.total_low, one.total_high] if one.HasField("total_low") else None,
         "reason": one.reason or None,
         "baseline": one.baseline,
     }
@@ -228,6 +238,11 @@ _DIFFERENCE = shape(
             "About how many items would show the difference with 80 % power, if it is real. null if it is shown, "
             "equivalent or unknown.",
         ),
+        "total_interval": about(
+            null(pair(NUMBER)),
+            "As `interval`, with what moves all answers of a run together. null if that was not measured of both, and "
+            "for metrics that are no mean over items.",
+        ),
         "reason": about(null(STRING), "Why the runs are not comparable."),
         "baseline": about(BOOLEAN, "Whether one of the two is a bundled baseline. Such pairs are in no family."),
     },
@@ -261,6 +276,25 @@ COMPARISON: Schema = shape(
                         "rank_range": about(null(pair(COUNT)), "The ranks that the data leave open."),
                         "not_ranked_reason": about(null(STRING), "Why the run has no rank. null if it has one."),
                         "caution": CAUTION,
+                        "again": about(
+                            null(
+                                shape(
+                                    {
+                                        "runs": about(
+                                            COUNT, "The runs that were read, this one and the newest others."
+                                        ),
+                                        "flips": about(FLIPS, "Between two of them."),
+                                        "floor": about(
+                                            NUMBER,
+                                            "Mean scores of two of them differ by at most this with a chance of 95 %.",
+                                        ),
+                                    },
+                                    name="RunsAgain",
+                                )
+                            ),
+                            "How much it varies by itself. null without other complete runs of its configuration on "
+                            "these items.",
+                        ),
                         "scores": about(table(METRIC), "By metric, on the shared items."),
                     },
                     name="ComparedModel",

@@ -66,6 +66,35 @@ class Costs:
     unpriced: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How much a run varies by itself, × 100; without figures where there is one run."""
+
+    side: Side
+    runs: int
+    flips: str = formatting.MISSING
+    interval: str = formatting.MISSING
+    floor: str = formatting.MISSING
+
+
+def again_of(sides: Sequence[Side]) -> list[Asked]:
+    """Bundled baselines never vary."""
+    found = []
+    for side in sides:
+        again = side.run.again
+        if side.run.HasField("again"):
+            flips = again.flips
+            interval = to((flips.low, flips.high))
+            found.append(
+                Asked(
+                    side, again.runs, formatting.hundredths(flips.share), interval, formatting.hundredths(again.floor)
+                )
+            )
+        elif not side.run.baseline:
+            found.append(Asked(side, 1))
+    return found
+
+
 def head_to_head(
     rows: results_service_pb2.ListSideBySideResponse | None, focus: Side, reference: Side, lines: Sequence[Line]
 ) -> HeadToHead | None:

@@ -95,6 +95,14 @@ class Turned:
         return (low, high) if self._sign > 0 else (-high, -low)
 
     @property
+    def total(self) -> tuple[float, float] | None:
+        """The interval with the noise of whole runs."""
+        if not (self._one.HasField("total_low") and self._one.HasField("total_high")):
+            return None
+        low, high = self._one.total_low, self._one.total_high
+        return (low, high) if self._sign > 0 else (-high, -low)
+
+    @property
     def reach(self) -> float | None:
         return self._one.smallest_difference if self._one.HasField("smallest_difference") else None
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from services.gateway.pages.compare import drawing
 from services.gateway.pages.compare.cards import (
+    Asked,
     Cell,
     Costs,
     HeadToHead,
+    again_of,
     costs_of,
     head_to_head,
     matrix_of,
@@ -58,6 +60,7 @@ class Headline:
     amount: str = ""
     change: str = ""
     interval: str = ""
+    total: str = ""
     p: str = ""
     reach: str = ""
     needed: str = ""
@@ -83,6 +86,7 @@ class Figures:
     head_to_head: HeadToHead | None
     matrix: Sequence[tuple[Side, Sequence[Cell | None]]]
     costs: Costs
+    again: Sequence[Asked]
     speed: Sequence[tuple[str, Sequence[str]]]
     concurrency: str
 
@@ -125,6 +129,7 @@ def figures_of(view: View, known: Known) -> Figures:
         head_to_head=head_to_head(known.rows, focus, reference, lines),
         matrix=matrix_of(view, found, sides) if len(sides) > 2 else (),
         costs=costs_of(known.results, sides, (focus, reference)),
+        again=again_of(sides),
         speed=speed_of(known.jobs, known.results, sides),
         concurrency=_concurrency(known.jobs),
     )
@@ -192,6 +197,7 @@ def _headline(whole: Turned | None, alpha: float) -> Headline:
         amount="" if value is None else formatting.hundredths(abs(value)),
         change="" if value is None else formatting.change(value),
         interval="" if interval is None else _span(interval, turned=whole.verdict == "worse"),
+        total="" if whole.total is None else _span(whole.total, turned=whole.verdict == "worse"),
         p="" if p is None else formatting.p_value(p),
         reach="" if reach is None else formatting.hundredths(reach),
         needed=formatting.number(whole.needed) if whole.needed else "",
