@@ -22,6 +22,7 @@ from services.results.calls import recorded
 from services.results.comparison.compare import compare
 from services.results.comparison.noise import get_noise
 from services.results.comparison.rank_ranges import BoardRankRanges
+from services.results.comparison.replay import get_replay
 from services.results.decisions import reads as decisions
 from services.results.digests.reads import get_digest
 from services.results.estimates.estimate import estimate_run
@@ -178,6 +179,10 @@ class ReadServicer:
     async def GetWatch(self, request: pb.GetWatchRequest, visible: Visibility) -> pb.GetWatchResponse:
         found = await self._questions.read_long(lambda c: get_watch(c, request.schedule_id, visible))
         return pb.GetWatchResponse(watch=found)
+
+    @shared
+    async def GetReplay(self, request: pb.GetReplayRequest, visible: Visibility) -> pb.GetReplayResponse:
+        return await self._questions.read_long(lambda c: get_replay(c, request, visible))
 
     @of_admins
     async def ListExperiments(

@@ -14,6 +14,7 @@ from touchstone.v1 import (
     endpoint_pb2,
     item_result_pb2,
     job_pb2,
+    noise_pb2,
     results_service_pb2,
     scoring_pb2,
     suite_pb2,
@@ -117,6 +118,7 @@ DECISION_VERDICTS = _words(job_pb2.DecisionVerdict)
 RACER_STATES = _words(decision_pb2.Racer.State)
 WATCH_SIGNALS = _words(watch_pb2.WatchSignal)
 """What raised the alarm of a watch."""
+REPLAY_VERDICTS = _words(noise_pb2.ReplayVerdict)
 METRIC_RULES = _words(suite_pb2.MetricSpec.Rule)
 ROLES = _words(token_pb2.Role)
 

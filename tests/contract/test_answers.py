@@ -23,6 +23,7 @@ READS = {
     "/results/{done}/items": "/results/{job_id}/items",
     "/results/{done}/items?baseline={other}": "/results/{job_id}/items",
     "/results/{run_job}/items/rows/0": "/results/{job_id}/items/{task}/{item}",
+    "/results/{replay}/replay": "/results/{job_id}/replay",
     "/results/{done}/judges": "/results/{job_id}/judges",
     "/results/{done}/ratings": "/results/{job_id}/ratings",
     "/history?project_id={project}": "/history",

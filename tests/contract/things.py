@@ -32,7 +32,7 @@ class Things:
     """Ids. `done` and `other` are completed jobs on demo, `live` runs, `run` is completed over `dataset` with the job
     `run_job`; nothing uses `unused`. All of these jobs are in
     `project`. `experiment` has one job, over two rows. `decision` is between two models on demo, has
-    ended, and is in a project of its own."""
+    ended, and is in a project of its own, as is the completed `replay`."""
 
     project: int
     done: str
@@ -44,6 +44,7 @@ class Things:
     unused: str
     experiment: str
     decision: str
+    replay: str
 
     def put_into(self, value: Any) -> Any:
         """A path or body with the ids in place of their names in braces."""
@@ -100,6 +101,10 @@ def made(backend: Backend) -> Things:
     decision = backend.call("POST", "/api/decisions", json=asked | {"project_id": new_project()})
     for side in ("baseline_job_id", "candidate_job_id"):
         backend.finish(decision[side])
+    replayed = run(backend, new_project())
+    backend.finish(replayed)
+    replay = str(backend.call("POST", f"/replay/{replayed}", json={"items": 10})["job_id"])
+    backend.finish(replay)
     return Things(
         project=project,
         done=done,
@@ -111,4 +116,5 @@ def made(backend: Backend) -> Things:
         unused=unused,
         experiment=experiment,
         decision=decision["decision_id"],
+        replay=replay,
     )

@@ -22,7 +22,7 @@ from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.jobs.job import Job
 from services.scheduler.settings import Limits
 from services.scheduler.webhooks.address import AddressRule
-from services.words import refusals
+from services.words import refusals, replays
 from tests.gateway import fake_data
 from tests.gateway.fake_world import World
 from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2, scoring_pb2
@@ -107,6 +107,8 @@ def full(world: World, spec: job_pb2.JobSpec) -> job_pb2.JobSpec:
     judging_rules.check_form(asked)
     if asked.HasField("judging"):
         judging_rules.fill_in(asked, _to_judge(world, asked.judging))
+    if asked.replays_job_id:
+        replays.check(asked, find(world, asked.replays_job_id))
     source = _source(world, asked)
     dataset = world.datasets.get(asked.dataset.dataset_id)
     if source is not None and asked.HasField("dataset") and dataset is None:

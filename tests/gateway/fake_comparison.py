@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from services.errors import InvalidRequestError, NotFoundError
+from services.errors import ConflictError, InvalidRequestError, NotFoundError
 from services.evaluator.suites import shipped
 from services.results.runs.configurations import JOB_ID
 from services.words import refusals
@@ -83,6 +83,33 @@ def noise(world: World, request: results_service_pb2.GetNoiseRequest) -> results
         serving = found.servings.add(model=job.spec.model, endpoint=job.spec.endpoint)
         serving.runs.add(job_id=job.job_id, repeats=1, score=0.75)
     return results_service_pb2.GetNoiseResponse(noise=found)
+
+
+def replay(world: World, request: results_service_pb2.GetReplayRequest) -> results_service_pb2.GetReplayResponse:
+    """Of any replay."""
+    job = world.jobs.get(request.job_id)
+    if job is None:
+        raise NotFoundError(refusals.not_found("Benchmark job", request.job_id))
+    if not job.spec.replays_job_id:
+        raise ConflictError(f"Job {job.job_id} is not a replay. Start one: touchstone replay {job.job_id}.")
+    found = noise_pb2.Replay(
+        job_id=job.job_id,
+        replayed_job_id=job.spec.replays_job_id,
+        items=100,
+        flips=noise_pb2.Flips(share=0.04, low=0.016, high=0.098),
+        higher=1,
+        lower=3,
+        score_then=0.75,
+        score_now=0.73,
+        measured=noise_pb2.Flips(share=0.02, low=0.01, high=0.04),
+        measured_runs=3,
+        beyond=0.02,
+        beyond_low=-0.01,
+        beyond_high=0.05,
+        verdict=noise_pb2.REPLAY_VERDICT_WITHIN_NOISE,
+        words=["Invented."],
+    )
+    return results_service_pb2.GetReplayResponse(replay=found)
 
 
 def _run(world: World, subject: str, suite: str, metrics: list[str], tasks: list[str]) -> comparison_pb2.ComparedRun:

@@ -343,6 +343,10 @@ class Results(fake_experiments.Boards, fake_decisions.Found, results_service_pb2
         self.world.asked.append(request)
         return fake_comparison.noise(self.world, request)
 
+    async def GetReplay(self, request: Any, context: Any) -> Any:
+        self.world.asked.append(request)
+        return fake_comparison.replay(self.world, request)
+
     async def GetImport(self, request: Any, context: Any) -> Any:
         return results_service_pb2.GetImportResponse()
 

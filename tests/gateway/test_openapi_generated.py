@@ -147,6 +147,7 @@ REFUSED = {
     "getBatch": 404,
     "getNoise": 404,
     "getDecision": 404,
+    "getReplay": 409,
     "listSideBySide": 404,
     "nameConfiguration": 404,
     "pauseSchedule": 404,

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
+from services.words import replays
 from services.words.decisions import DEFAULT_ERROR
+from services.words.enums import PRIORITIES
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, scheduler_service_pb2, scoring_pb2
 from touchstone_client import requests
 from touchstone_client.asynchronous.calls import Calls
@@ -156,6 +158,24 @@ class Jobs(Calls):
     ) -> job_pb2.Job:
         """A new job that asks again for this job's items with these outcomes, and takes its other answers."""
         return await self.run(rerun_spec(await self.job(job_id), outcomes, max_tokens, context_length, budget_usd))
+
+    async def replay(
+        self,
+        job_id: str,
+        items: int = replays.USUAL_ITEMS,
+        *,
+        budget_usd: float | None = None,
+        priority: str = "",
+        request_id: str = "",
+    ) -> job_pb2.Job:
+        """A new job that asks about this number of items of a completed job again, in the same way. It never ranks;
+        `replay_result` says how many answers changed. Request ids work as in `run`."""
+        spec = replays.spec_of(await self.job(job_id), items)
+        if budget_usd is not None:
+            spec.budget_usd = budget_usd
+        if priority:
+            spec.priority = PRIORITIES[priority]
+        return await self.run(spec, request_id)
 
     async def judge(
         self,

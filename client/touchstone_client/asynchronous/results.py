@@ -264,6 +264,12 @@ class Results(Calls):
         answer = await self._ask(request, results_service_pb2.GetWatchResponse)
         return answer.watch
 
+    async def replay_result(self, job_id: str) -> noise_pb2.Replay:
+        """How many answers changed in a replay. NotFoundError before its end, StateError for another job."""
+        request = results_service_pb2.GetReplayRequest(job_id=job_id)
+        answer = await self._ask(request, results_service_pb2.GetReplayResponse, requests.COMPARE_S)
+        return answer.replay
+
     async def experiments(self) -> AsyncIterator[results_service_pb2.Experiment]:
         """Experiments, newest first; for admins."""
         request = results_service_pb2.ListExperimentsRequest(page_size=100)

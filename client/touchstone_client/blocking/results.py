@@ -255,6 +255,12 @@ class Results(Calls):
         answer = self._ask(request, results_service_pb2.GetWatchResponse)
         return answer.watch
 
+    def replay_result(self, job_id: str) -> noise_pb2.Replay:
+        """How many answers changed in a replay. NotFoundError before its end, StateError for another job."""
+        request = results_service_pb2.GetReplayRequest(job_id=job_id)
+        answer = self._ask(request, results_service_pb2.GetReplayResponse, requests.COMPARE_S)
+        return answer.replay
+
     def experiments(self) -> Iterator[results_service_pb2.Experiment]:
         """Experiments, newest first; for admins."""
         request = results_service_pb2.ListExperimentsRequest(page_size=100)

@@ -34,6 +34,7 @@ from services.gateway.api.jobs.exports import EXPORT, EXPORT_JOB
 from services.gateway.api.jobs.follow import EVENTS, LOGS, RESULTS
 from services.gateway.api.jobs.judging import JUDGE, LIST_JUDGES
 from services.gateway.api.jobs.listing import CANCEL, DELETE, HISTORY, LIST
+from services.gateway.api.jobs.replay import REPLAY, REPLAY_RESULT
 from services.gateway.api.jobs.reuse import RERUN_ITEMS, RESCORE, RETRY
 from services.gateway.api.jobs.run import RUN
 from services.gateway.api.operations import recorded_runs
@@ -69,6 +70,8 @@ _LISTED: tuple[Endpoint, ...] = (
     RATE,
     LIST_RATINGS,
     RERUN_ITEMS,
+    REPLAY,
+    REPLAY_RESULT,
     MARK,
     LOGS,
     ITEMS,

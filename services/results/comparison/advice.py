@@ -111,18 +111,15 @@ def _noise(outcome: Outcome) -> Iterator[str]:
     models = [place for place in outcome.ordered if not outcome.runs[place].job.baseline]
     without = [outcome.labels[place] for place in models if outcome.again[place] is None]
     measured = [(outcome.labels[place], again.runs) for place in models if (again := outcome.again[place]) is not None]
-    if not models:
-        return
-    if not measured:
+    if len(outcome.runs) - len(without) < 2:
         yield (
             "Re-asking noise is not included: intervals leave out what moves all answers of a run together, such as "
-            "another day. To measure it, run the same again: touchstone noise."
+            f"another day. Of {listed(without)} there is one run. To measure it, run the same again: touchstone noise."
         )
-        return
-    each = listed([f"{count} runs of {label}" for label, count in measured])
-    yield f"Re-asking noise is included in the total intervals, as measured in {each}."
-    if without:
-        yield (f"Re-asking noise is not included for {listed(without)}, with one run. To measure it: touchstone noise.")
+    elif measured:
+        each = listed([f"{counted(count, 'run')} of {label}" for label, count in measured])
+        one_run = f", but not for {listed(without)}, with one run" if without else ""
+        yield f"Re-asking noise is included in the total intervals, as measured in {each}{one_run}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,11 +62,21 @@ class Scores:
         return np.concatenate([share[task.plan.task] * task.weights for task in self.tasks])
 
 
+def takes(run: Run) -> bool:
+    """Whether its answers may be those of another run."""
+    return bool(run.job.spec.reuse.job_id) or run.job.spec.reuse.any_job
+
+
 def read(
-    connection: Connection, runs: Sequence[Run], plans: Sequence[job_pb2.TaskPlan], weighting: Weighting
+    connection: Connection,
+    runs: Sequence[Run],
+    plans: Sequence[job_pb2.TaskPlan],
+    weighting: Weighting,
+    *,
+    copies: bool = False,
 ) -> Scores:
     """Of runs that are comparable on these tasks, on what this connection has of their items. Answers that a run took
-    from another one were not asked again and do not count."""
+    from another one were not asked again, and count only with `copies`."""
     specs = [metric_kinds.of_single_items(plan) for plan in plans]
     tasks = [(plan, spec) for plan, spec in zip(plans, specs, strict=True) if spec is not None]
     if not tasks:
@@ -78,7 +88,7 @@ def read(
         | {
             "jobs": [run.job_id for run in runs],
             "runs": list(range(len(runs))),
-            "takes": [bool(run.job.spec.reuse.job_id) or run.job.spec.reuse.any_job for run in runs],
+            "takes": [takes(run) and not copies for run in runs],
             "tasks": [plan.task for plan, _ in tasks],
             "places": list(range(len(tasks))),
         },

@@ -126,7 +126,7 @@ def read(connection: Connection, compared: Comparability, common: Common) -> lis
 def _has_average(run: Run, compared: Comparability) -> bool:
     """Whether the sealed result has the score by the rule of the comparison."""
     several = suites.of_plans(run.job.plan)
-    return not several or suites.average_name(SCORE, compared.weighting) in run.averages
+    return (suites.average_name(SCORE, compared.weighting) if several else SCORE) in run.averages
 
 
 def _has_all(run: Run, common: Common, place: int, task: str) -> bool:

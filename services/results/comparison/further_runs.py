@@ -28,7 +28,7 @@ _MOST_ROWS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Of one compared run: so many `runs` asked the same, itself among them. `flips` and `floor` are those of all its
+    """Of one compared run: `runs` have asked the same, itself among them. `flips` and `floor` are those of all its
     items; `shifts` are by task, "" for the suite's score."""
 
     runs: int
@@ -41,18 +41,18 @@ def read(
     connection: Connection, chosen: Chosen, compared: Comparability, common: Common, visible: Visibility
 ) -> list[Again | None]:
     """By run; None where its configuration has no other run on these items, and where the compared items are only a
-    part of its own."""
+    part of what it ran."""
     found: list[Again | None] = [None] * len(compared.runs)
-    able = [place for place, run in enumerate(compared.runs) if not _takes(run) and run.configuration]
+    able = [place for place, run in enumerate(compared.runs) if not asked_again.takes(run) and run.configuration]
     if not (common.whole and compared.tasks and able):
         return found
-    others = _others(connection, chosen, [compared.runs[place] for place in able], visible)
+    others = newest(connection, chosen.suite, [compared.runs[place] for place in able], visible)
     for place in able:
         run = compared.runs[place]
         alike = [
             other
             for other in others[run.configuration, run.job.item_set]
-            if other.job_id != run.job_id and _asks_like(run, other, compared.tasks)
+            if other.job_id != run.job_id and asks_like(run, other, compared.tasks)
         ]
         if alike:
             plans = [compared.plans[task][place] for task in compared.tasks]
@@ -72,15 +72,15 @@ def is_covered(plans: Sequence[job_pb2.TaskPlan], metric: str = "") -> bool:
     return bool(plans)
 
 
-def _others(
-    connection: Connection, chosen: Chosen, able: Sequence[Run], visible: Visibility
+def newest(
+    connection: Connection, suite: str, able: Sequence[Run], visible: Visibility
 ) -> Mapping[tuple[str, str], Sequence[Run]]:
-    """The newest runs of their configurations, by configuration and item set."""
+    """The newest runs of these runs' configurations, without those that took answers, by configuration and item set."""
     items = sum(plan.items for run in able for plan in run.job.plan)
     rows = connection.execute(
         query("comparison/further_runs"),
         {
-            "suite": chosen.suite,
+            "suite": suite,
             "mode": int(able[0].mode),
             "configurations": sorted({run.configuration for run in able}),
             "item_sets": sorted({run.job.item_set for run in able}),
@@ -92,17 +92,13 @@ def _others(
     loaded = {run.job_id: run for run in runs.load(connection, {job_id: job_id for _, _, job_id in rows})}
     found: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for configuration, item_set, job_id in rows:
-        if not _takes(loaded[job_id]):
+        if not asked_again.takes(loaded[job_id]):
             found[configuration, item_set].append(loaded[job_id])
     return found
 
 
-def _takes(run: Run) -> bool:
-    """Whether its answers may be those of another run: they do not vary."""
-    return bool(run.job.spec.reuse.job_id) or run.job.spec.reuse.any_job
-
-
-def _asks_like(run: Run, other: Run, tasks: Sequence[str]) -> bool:
+def asks_like(run: Run, other: Run, tasks: Sequence[str]) -> bool:
+    """Whether two runs are comparable on all of these tasks."""
     return all(task in other.plans and not comparability.difference_of_task(run, other, task) for task in tasks)
 
 

@@ -37,7 +37,7 @@ def get_noise(
     found = runs.load(connection, {job_id: job_id for job_id in asked})
     found.sort(key=lambda run: (run.job.created_at.ToNanoseconds(), run.job_id))
     compared = comparability.compare(found)
-    _require_same(compared)
+    require_same(compared)
     common_items.choose(connection, compared)
     plans = [compared.plans[task][0] for task in compared.tasks]
     scores = asked_again.read(connection, found, plans, compared.weighting)
@@ -80,7 +80,7 @@ def flips_message(found: reasking.Flips) -> noise_pb2.Flips:
     return noise_pb2.Flips(share=found.share, low=found.low, high=found.high)
 
 
-def _require_same(compared: Comparability) -> None:
+def require_same(compared: Comparability) -> None:
     """Raises InvalidRequestError for runs that did not ask the same in the same way."""
     for place in range(1, len(compared.runs)):
         if why := compared.reason(0, place, compared.tasks):

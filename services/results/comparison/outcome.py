@@ -74,7 +74,7 @@ class Outcome:
 
     def total_interval(self, finding: Finding) -> tuple[float, float] | None:
         """The interval of a difference with what moves whole runs; None where that is not known of both, and of metrics
-        that are no mean over items."""
+        other than means over items."""
         found = finding.difference
         shifts = [self._shift(finding, place) for place in finding.pair]
         known = [one for one in shifts if one is not None]

@@ -14,7 +14,7 @@ from services.results.scores.task_counts import Counts
 from services.results.statistics.metric_values import Estimate
 from services.results.storage import archived_items
 from services.results.storage.database import Connection, first_row, query
-from services.words import suites
+from services.words import replays, suites
 from services.words.jobs import is_finished, is_recorded
 from touchstone.v1 import job_pb2, metric_pb2
 
@@ -114,6 +114,8 @@ def _not_ranked_reason(connection: Connection, job: job_pb2.Job, counts: Mapping
         sum(counts[plan.task].scored.total() for plan in job.plan),
         several_answers=any(task_counts.repeats_of(plan) > 1 for plan in job.plan),
     )
+    if job.spec.replays_job_id and not reason:
+        return replays.NEVER_RANKS
     if job.spec.reuse.rerun and not reason:
         return redrawn_reason(job, _source(connection, job.spec.reuse.job_id))
     return reason

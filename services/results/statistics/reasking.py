@@ -53,6 +53,23 @@ def flips(shares: Floats) -> Flips:
     return Flips(share, max(0.0, share + down), min(1.0, share + up))
 
 
+def differences(one: Serving, other: Serving) -> Floats:
+    """Of each item (items,), the mean difference between an asking of each, without its sign."""
+    return _between(np.concatenate(one), np.concatenate(other))
+
+
+def excess(shares: Floats, runs: Serving) -> tuple[float, float, float] | None:
+    """The mean of these differences of items minus those between two askings of `runs`, with its 95 % interval. None
+    where these asked once, and for fewer than two items."""
+    if _askings(runs) < 2 or len(shares) < 2:
+        return None
+    # Within [0, 1], as the interval is for.
+    halves = (shares - _own(np.concatenate(runs)) + 1) / 2
+    down, up = spread(halves, halves, 0.0).ends(len(halves), np.inf)
+    beyond = 2 * float(halves.mean()) - 1
+    return beyond, beyond + 2 * down, beyond + 2 * up
+
+
 @dataclass(frozen=True, slots=True)
 class Shift:
     """What moves all items of a run together: `variance` of the score of a run beyond what single items explain, which

@@ -29,8 +29,8 @@ def metric_of(values: Sequence[Any]) -> metric_pb2.Metric:
 
 def add(connection: Connection, job: job_pb2.Job) -> None:
     """Takes over the averages of a job that is sealed in this transaction, after all its other rows. Runs of watches
-    are on no board: their items were chosen to tell models apart."""
-    if job.spec.HasField("watching"):
+    are on no board: their items were chosen to tell models apart. Neither are replays."""
+    if job.spec.HasField("watching") or job.spec.replays_job_id:
         return
     where = {"job_id": job.job_id}
     before = _keys(connection, job.job_id)

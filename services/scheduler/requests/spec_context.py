@@ -12,7 +12,7 @@ from services.scheduler.jobs import reuse
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.requests.visibility import Reads
-from services.words import refusals
+from services.words import refusals, replays
 from services.words.jobs import is_import
 from touchstone.v1 import dataset_pb2, job_pb2
 
@@ -35,26 +35,28 @@ class Contexts:
         """The spec; of a job that judges, over the rows that ask to judge. Raises NotFoundError, and ConflictError for
         a job whose answers cannot be judged."""
         if spec.HasField("judging"):
-            judged = await self._judgeable(caller, spec.judging.job_id)
+            judged = await self._completed(caller, spec.judging.job_id, "Judge its answers")
             # News of the attempt may not have reached the results service yet.
             spec.judging.attempt, spec.judging.against_attempt = judged.attempt, 0
             if spec.judging.against_job_id:
-                other = await self._judgeable(caller, spec.judging.against_job_id)
+                other = await self._completed(caller, spec.judging.against_job_id, "Judge its answers")
                 spec.judging.against_attempt = other.attempt
             judging_rules.fill_in(spec, await self._results.prepare_judging(spec.judging))
             spec.experiment_name = judged.spec.experiment_name
         return spec
 
-    async def _judgeable(self, caller: Identity, job_id: str) -> job_pb2.Job:
-        judged = await self.any_age(job_id)
-        self._reads.check(caller, judged)
-        if judged.state != job_pb2.Job.STATE_COMPLETED:
-            raise ConflictError(f"Job {judged.job_id} has not completed. Judge its answers once it has.")
-        return judged
+    async def _completed(self, caller: Identity, job_id: str, remedy: str) -> job_pb2.Job:
+        job = await self.any_age(job_id)
+        self._reads.check(caller, job)
+        if job.state != job_pb2.Job.STATE_COMPLETED:
+            raise ConflictError(f"Job {job.job_id} has not completed. {remedy} once it has.")
+        return job
 
     async def of(self, caller: Identity, spec: job_pb2.JobSpec) -> Context:
         """Raises NotFoundError for what does not exist, or is not visible, and ConflictError for answers that cannot be
         taken."""
+        if spec.replays_job_id:
+            replays.check(spec, await self._completed(caller, spec.replays_job_id, "Replay it"))
         there = await self.dataset(spec)
         dataset = there if there is not None and self._reads.sees(caller, there.owner) else None
         return Context(await self._source(caller, spec), dataset)

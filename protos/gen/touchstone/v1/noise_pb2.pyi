@@ -1,10 +1,20 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class ReplayVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REPLAY_VERDICT_UNSPECIFIED: _ClassVar[ReplayVerdict]
+    REPLAY_VERDICT_MORE_THAN_NOISE: _ClassVar[ReplayVerdict]
+    REPLAY_VERDICT_WITHIN_NOISE: _ClassVar[ReplayVerdict]
+REPLAY_VERDICT_UNSPECIFIED: ReplayVerdict
+REPLAY_VERDICT_MORE_THAN_NOISE: ReplayVerdict
+REPLAY_VERDICT_WITHIN_NOISE: ReplayVerdict
 
 class Noise(_message.Message):
     __slots__ = ("suite", "servings", "total", "tasks", "notes")
@@ -57,6 +67,40 @@ class NoiseFigures(_message.Message):
     variance: VarianceParts
     floor: float
     def __init__(self, task: _Optional[str] = ..., title: _Optional[str] = ..., items: _Optional[int] = ..., reasking: _Optional[_Union[Flips, _Mapping]] = ..., servings: _Optional[_Union[Flips, _Mapping]] = ..., variance: _Optional[_Union[VarianceParts, _Mapping]] = ..., floor: _Optional[float] = ...) -> None: ...
+
+class Replay(_message.Message):
+    __slots__ = ("job_id", "replayed_job_id", "items", "flips", "higher", "lower", "score_then", "score_now", "measured", "measured_runs", "beyond", "beyond_low", "beyond_high", "verdict", "words")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLAYED_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    FLIPS_FIELD_NUMBER: _ClassVar[int]
+    HIGHER_FIELD_NUMBER: _ClassVar[int]
+    LOWER_FIELD_NUMBER: _ClassVar[int]
+    SCORE_THEN_FIELD_NUMBER: _ClassVar[int]
+    SCORE_NOW_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_RUNS_FIELD_NUMBER: _ClassVar[int]
+    BEYOND_FIELD_NUMBER: _ClassVar[int]
+    BEYOND_LOW_FIELD_NUMBER: _ClassVar[int]
+    BEYOND_HIGH_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    replayed_job_id: str
+    items: int
+    flips: Flips
+    higher: int
+    lower: int
+    score_then: float
+    score_now: float
+    measured: Flips
+    measured_runs: int
+    beyond: float
+    beyond_low: float
+    beyond_high: float
+    verdict: ReplayVerdict
+    words: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_id: _Optional[str] = ..., replayed_job_id: _Optional[str] = ..., items: _Optional[int] = ..., flips: _Optional[_Union[Flips, _Mapping]] = ..., higher: _Optional[int] = ..., lower: _Optional[int] = ..., score_then: _Optional[float] = ..., score_now: _Optional[float] = ..., measured: _Optional[_Union[Flips, _Mapping]] = ..., measured_runs: _Optional[int] = ..., beyond: _Optional[float] = ..., beyond_low: _Optional[float] = ..., beyond_high: _Optional[float] = ..., verdict: _Optional[_Union[ReplayVerdict, str]] = ..., words: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Flips(_message.Message):
     __slots__ = ("share", "low", "high")

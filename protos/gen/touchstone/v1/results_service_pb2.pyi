@@ -992,6 +992,18 @@ class GetNoiseResponse(_message.Message):
     noise: _noise_pb2.Noise
     def __init__(self, noise: _Optional[_Union[_noise_pb2.Noise, _Mapping]] = ...) -> None: ...
 
+class GetReplayRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class GetReplayResponse(_message.Message):
+    __slots__ = ("replay",)
+    REPLAY_FIELD_NUMBER: _ClassVar[int]
+    replay: _noise_pb2.Replay
+    def __init__(self, replay: _Optional[_Union[_noise_pb2.Replay, _Mapping]] = ...) -> None: ...
+
 class ListExperimentsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]

@@ -161,6 +161,11 @@ class ResultsServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchResponse.FromString,
                 _registered_method=True)
+        self.GetReplay = channel.unary_unary(
+                '/touchstone.v1.ResultsService/GetReplay',
+                request_serializer=touchstone_dot_v1_dot_results__service__pb2.GetReplayRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetReplayResponse.FromString,
+                _registered_method=True)
         self.ListExperiments = channel.unary_unary(
                 '/touchstone.v1.ResultsService/ListExperiments',
                 request_serializer=touchstone_dot_v1_dot_results__service__pb2.ListExperimentsRequest.SerializeToString,
@@ -421,6 +426,14 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetReplay(self, request, context):
+        """How many answers changed in a replay, and whether more than by chance. NOT_FOUND before its end,
+        FAILED_PRECONDITION for another job.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListExperiments(self, request, context):
         """Experiments, newest first. PERMISSION_DENIED for callers who are not admins.
         """
@@ -660,6 +673,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.GetWatch,
                     request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetWatchResponse.SerializeToString,
+            ),
+            'GetReplay': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReplay,
+                    request_deserializer=touchstone_dot_v1_dot_results__service__pb2.GetReplayRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__service__pb2.GetReplayResponse.SerializeToString,
             ),
             'ListExperiments': grpc.unary_unary_rpc_method_handler(
                     servicer.ListExperiments,
@@ -1413,6 +1431,33 @@ class ResultsService:
             '/touchstone.v1.ResultsService/GetWatch',
             touchstone_dot_v1_dot_results__service__pb2.GetWatchRequest.SerializeToString,
             touchstone_dot_v1_dot_results__service__pb2.GetWatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReplay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsService/GetReplay',
+            touchstone_dot_v1_dot_results__service__pb2.GetReplayRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__service__pb2.GetReplayResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -99,6 +99,10 @@ class ResultsServiceStub:
     """What changed in a time, in runs of models on suites. INVALID_ARGUMENT for a time of more than 366 days."""
     GetWatch: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetWatchRequest, _results_service_pb2.GetWatchResponse]
     """What the runs of a watch show. NOT_FOUND where no run of it is stored."""
+    GetReplay: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetReplayRequest, _results_service_pb2.GetReplayResponse]
+    """How many answers changed in a replay, and whether more than by chance. NOT_FOUND before its end,
+    FAILED_PRECONDITION for another job.
+    """
     ListExperiments: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]
@@ -214,6 +218,10 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     """What changed in a time, in runs of models on suites. INVALID_ARGUMENT for a time of more than 366 days."""
     GetWatch: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetWatchRequest, _results_service_pb2.GetWatchResponse]  # type: ignore[assignment]
     """What the runs of a watch show. NOT_FOUND where no run of it is stored."""
+    GetReplay: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetReplayRequest, _results_service_pb2.GetReplayResponse]  # type: ignore[assignment]
+    """How many answers changed in a replay, and whether more than by chance. NOT_FOUND before its end,
+    FAILED_PRECONDITION for another job.
+    """
     ListExperiments: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListExperimentsRequest, _results_service_pb2.ListExperimentsResponse]  # type: ignore[assignment]
     """Experiments, newest first. PERMISSION_DENIED for callers who are not admins."""
     GetExperiment: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetExperimentRequest, _results_service_pb2.GetExperimentResponse]  # type: ignore[assignment]
@@ -476,6 +484,16 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.GetWatchResponse, _abc.Awaitable[_results_service_pb2.GetWatchResponse]]:
         """What the runs of a watch show. NOT_FOUND where no run of it is stored."""
+
+    @_abc_1.abstractmethod
+    def GetReplay(
+        self,
+        request: _results_service_pb2.GetReplayRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.GetReplayResponse, _abc.Awaitable[_results_service_pb2.GetReplayResponse]]:
+        """How many answers changed in a replay, and whether more than by chance. NOT_FOUND before its end,
+        FAILED_PRECONDITION for another job.
+        """
 
     @_abc_1.abstractmethod
     def ListExperiments(

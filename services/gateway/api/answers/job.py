@@ -123,6 +123,9 @@ JOB = shape(
         "schedule_id": about(null(STRING), "The schedule that created it."),
         "labels": about(table(STRING), LABELS),
         "budget_usd": BUDGET_USD,
+        "replays_job_id": about(
+            null(members.JOB_ID), "The job whose items this one asks again. Such a job never ranks."
+        ),
         "max_model_b": about(
             null(NUMBER),
             "Of a job of an experiment, the largest model that it takes, in billions of parameters. null for any.",
@@ -214,6 +217,7 @@ def job_body(job: job_pb2.Job, result: metric_pb2.JobResult | None, trouble: str
         "labels": dict(job.spec.labels),
         "budget_usd": job.spec.budget_usd or None,
         "max_model_b": job.spec.max_model_b or None,
+        "replays_job_id": job.spec.replays_job_id or None,
         "dataset": _dataset(job.spec.dataset) if job.spec.HasField("dataset") else None,
         "partial": bool(performance) and not completed,
         **_size(job),

@@ -241,7 +241,7 @@ _DIFFERENCE = shape(
         "total_interval": about(
             null(pair(NUMBER)),
             "As `interval`, with what moves all answers of a run together. null if that was not measured of both, and "
-            "for metrics that are no mean over items.",
+            "for metrics other than means over items.",
         ),
         "reason": about(null(STRING), "Why the runs are not comparable."),
         "baseline": about(BOOLEAN, "Whether one of the two is a bundled baseline. Such pairs are in no family."),

@@ -84,10 +84,23 @@ def test_measured_of_one_there_is_no_total_interval(connection: Connection) -> N
     found = compared(connection, "a1", "b0")
 
     assert not difference(found).HasField("total_low")
-    assert [note.partition(":")[0] for note in noise_notes(found)] == [
-        "Re-asking noise is included in the total intervals, as measured in 2 runs of a.",
-        "Re-asking noise is not included for b",
-    ]
+    (note,) = noise_notes(found)
+    assert note.startswith(NOT_INCLUDED)
+    assert "Of b there is one run" in note
+
+
+def test_of_several_runs_those_without_others_are_named(connection: Connection) -> None:
+    for model, shares in {"a": [0.6, 0.7], "b": [0.5, 0.5], "c": [0.4]}.items():
+        runs(connection, model, shares)
+    found = compared(connection, "a0", "b0", "c0")
+    (note,) = noise_notes(found)
+
+    assert note.endswith("as measured in 2 runs of a and 2 runs of b, but not for c, with one run.")
+    assert {(one.a, one.b): one.HasField("total_low") for one in found.differences if not one.task} == {
+        ("a0", "b0"): True,
+        ("a0", "c0"): False,
+        ("b0", "c0"): False,
+    }
 
 
 def test_bundled_baselines_never_vary(connection: Connection) -> None:

@@ -1,4 +1,4 @@
--- The newest complete runs of some configurations on some item sets, at most so many of each.
+-- The newest complete runs of some configurations on some item sets, at most `most` of each.
 SELECT configuration, item_set, job_id
 FROM run_scores
 WHERE suite = $suite

@@ -118,3 +118,75 @@ def test_what_measures_nothing_is_refused(measured: Fakes, capsys: Captured, arg
 def test_many_flips_need_fewer_digits() -> None:
     between = noise_pb2.NoiseFigures(servings=noise_pb2.Flips(share=0.143, low=0.121, high=0.168))
     assert [*words.sentences(between)] == ["Between servings, 14.3 % (12.1 to 16.8) of the items flip."]
+
+
+REPLAY = noise_pb2.Replay(
+    job_id=OTHER,
+    replayed_job_id=JOB,
+    items=100,
+    flips=noise_pb2.Flips(share=0.04, low=0.016, high=0.098),
+    higher=1,
+    lower=3,
+    measured=noise_pb2.Flips(share=0.02, low=0.01, high=0.05),
+    measured_runs=3,
+    beyond=0.02,
+    beyond_low=-0.01,
+    beyond_high=0.05,
+    verdict=noise_pb2.REPLAY_VERDICT_WITHIN_NOISE,
+)
+
+
+@pytest.fixture
+def replaying(measured: Fakes) -> Fakes:
+    REPLAY.words[:] = words.replay_sentences(REPLAY)
+
+    def known(request: scheduler_service_pb2.GetJobRequest) -> scheduler_service_pb2.GetJobResponse:
+        job = dataset_job(request.job_id, "one", "COMPLETED")
+        job.spec.replays_job_id = JOB if request.job_id == OTHER else ""
+        return scheduler_service_pb2.GetJobResponse(job=job)
+
+    measured.answers |= {
+        "Scheduler.GetJob": known,
+        "SchedulerService.GetJob": known,
+        "CreateJob": lambda request: scheduler_service_pb2.CreateJobResponse(
+            job=dataset_job(OTHER, request.spec.model, "PENDING")
+        ),
+        "GetReplay": results_service_pb2.GetReplayResponse(replay=REPLAY),
+    }
+    return measured
+
+
+def test_a_replay_asks_items_of_a_job_again_and_says_what_changed(replaying: Fakes, capsys: Captured) -> None:
+    assert main(["replay", JOB, "--items", "40", "--budget-usd", "2", "--priority", "low"]) == 0
+    (request,) = replaying.requests("CreateJob")
+    spec = request.spec
+    assert (spec.replays_job_id, spec.dataset.limit, spec.budget_usd, spec.priority) == (JOB, 40, 2, 1)
+    out = capsys.readouterr().out
+    assert "Asked again, 4.00 % (1.60 to 9.80) of 100 items flip" in out
+    assert "More than noise is not shown" in out
+
+
+def test_what_a_replay_found_is_read_again(replaying: Fakes, capsys: Captured) -> None:
+    assert main(["replay", OTHER, "--format", "json"]) == 0
+    assert not replaying.requests("CreateJob")
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verdict"], document["measured_runs"]) == ("within_noise", 3)
+    assert main(["replay", JOB, "--no-watch"]) == 0
+    assert replaying.requests("CreateJob")[0].spec.dataset.limit == 100
+
+
+def test_more_than_noise_is_said_with_its_interval() -> None:
+    found = noise_pb2.Replay(
+        items=100,
+        flips=noise_pb2.Flips(share=0.2, low=0.13, high=0.29),
+        measured=noise_pb2.Flips(share=0.02, low=0.01, high=0.05),
+        measured_runs=1,
+        beyond=0.18,
+        beyond_low=0.1,
+        beyond_high=0.27,
+        verdict=noise_pb2.REPLAY_VERDICT_MORE_THAN_NOISE,
+    )
+    assert [*words.replay_sentences(found)][1] == (
+        "Between the answers to an item before, 2.00 % (1.00 to 5.00) flip. That is more than noise, by 18.0 points "
+        "(10.0 to 27.0)."
+    )
