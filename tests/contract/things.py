@@ -98,7 +98,7 @@ def made(backend: Backend) -> Things:
     asked = backend.call("POST", "/api/bench/run", json={"name": experiment, **fields})
     backend.finish(asked["jobs"][0]["job_id"])
     asked = {"suite": "demo", "limit": 5, "baseline": FLOOR, "candidate": FLOOR | {"model": "random"}}
-    decision = backend.call("POST", "/api/decisions", json=asked | {"project_id": new_project()})
+    decision = backend.call("POST", "/decisions", json=asked | {"project_id": new_project()})
     for side in ("baseline_job_id", "candidate_job_id"):
         backend.finish(decision[side])
     replayed = run(backend, new_project())

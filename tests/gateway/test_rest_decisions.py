@@ -16,7 +16,7 @@ from tests.gateway.gateway_server import Running
 from tests.gateway.test_rest_refusals import HOSTILE
 from touchstone.v1 import dataset_pb2, job_pb2
 
-PATH = "/api/decisions"
+PATH = "/api/v1/benchmarking/decisions"
 ONE, TWO = ({"provider": "ollama", "model": model} for model in ("llama3.2:3b", "qwen2.5:7b"))
 ASKED: dict[str, Any] = {"baseline": ONE, "candidate": TWO, "suite": "demo"}
 
@@ -130,7 +130,7 @@ async def test_hostile_values_are_refused_or_harmless(gateway: Running) -> None:
         gateway.world.jobs.clear()
 
 
-@pytest.mark.parametrize("name", ["nothing", str(uuid.UUID(int=0)), "../results", "%00", "x" * 201, "ds_" + "0" * 32])
+@pytest.mark.parametrize("name", ["nothing", str(uuid.UUID(int=0)), "../../decisions", "%00", "x" * 201, "ds_" + "0" * 32])
 async def test_an_unknown_decision_is_not_found(gateway: Running, name: str) -> None:
     answer = await gateway.client.get(f"{PATH}/{name}")
     assert answer.status_code == 404

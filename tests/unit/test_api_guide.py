@@ -14,14 +14,13 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from services.gateway.api import routes as api
-from services.gateway.api.decisions.body import BASE as DECISIONS
 from services.gateway.api.declare.endpoint import ADMIN, BASE, BENCH, OPENAI, Endpoint
 from services.gateway.fields import query
 from tests import api_tables
 
 RENEW = "Renew the tables: make docs"
 PAGE = api_tables.GUIDE.read_text()
-ROOTS = {"API": BASE, "ADMIN": ADMIN, "BENCH": BENCH, "DECISIONS": f"{DECISIONS}/decisions", "OPENAI": OPENAI}
+ROOTS = {"API": BASE, "ADMIN": ADMIN, "BENCH": BENCH, "OPENAI": OPENAI}
 VARIABLES = ROOTS | dict(re.findall(r"(?m)^([A-Z]+)=([\w-]+)$", PAGE))
 
 

@@ -1,4 +1,4 @@
-"""Decisions as answers give them: `GET /api/decisions` and one of them."""
+"""Decisions as answers give them: `GET /decisions` and one of them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ from services.words.enums import DECISION_VERDICTS, RACER_STATES
 from services.words.jobs import stage_of, status_of, suite_of
 from touchstone.v1 import decision_pb2, job_pb2, results_service_pb2
 
-BASE = "/api"
-"""The root of decisions."""
 DECISION_ID = about(members.JOB_ID, "The decision's id: that of the baseline's job.")
 _SIDE: Schema = shape(
     {
@@ -245,7 +243,6 @@ LIST_DECISIONS = Endpoint(
     ),
     query=(limit(20, 50), PAGE_TOKEN),
     gives={"decision_id": "/decisions/0/decision_id"},
-    base=BASE,
 )
 SHOW_DECISION = Endpoint(
     "GET",
@@ -254,5 +251,4 @@ SHOW_DECISION = Endpoint(
     "getDecision",
     "Get a decision, what is known by now, and its evidence.",
     answer=DECISION,
-    base=BASE,
 )

@@ -1,4 +1,4 @@
-"""`POST /api/decisions`: models are asked the same items until it is known which one is better."""
+"""`POST /decisions`: models are asked the same items until it is known which one is better."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from services.errors import InvalidRequestError, LimitReachedError
 from services.gateway.api.answers import members
 from services.gateway.api.dataset_runs.run import SCORING_FIELDS, set_scoring
-from services.gateway.api.decisions.body import BASE, DECISION_ID
+from services.gateway.api.decisions.body import DECISION_ID
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.api.jobs.run import MODEL, QUEUE_FULL, QUEUEING, WORK, sampling_of, task_problems
 from services.gateway.fields.checks import Field, Problem, integer, list_of, number, record, text
@@ -158,5 +158,4 @@ START_DECISION = Endpoint(
     body=BODY,
     errors=(404, 409),
     gives={"decision_id": "/decision_id", "job_id": "/baseline_job_id"},
-    base=BASE,
 )

@@ -125,7 +125,7 @@ def view(found: decision_pb2.Decision, keys: Sequence[palette.Key], may_change: 
         "can_run_rest": any(not live and can_retry(side.job) for side in models),
         "may_change": may_change,
         "again": again(found),
-        "api": f"/api/decisions/{found.decision_id}",
+        "api": f"/api/v1/benchmarking/decisions/{found.decision_id}",
     }
 
 
