@@ -29,19 +29,24 @@ ITEMS, TRIALS, ALPHA = 600, 1_500, 0.05
 def servings(name: str) -> dict[str, Ints]:
     """1 for each item that a serving has right. The matrix of MATH-L5 lacks one, the texts have both."""
     found = {model: marks for model, marks in record(name).items() if "405B" in model}
-    return found if len(found) > 2 else {one.model: _judged(one) for one in published.records() if _is_meant(name, one)}
+    if len(found) > 2:
+        return found
+    judged = {one.model: _judged(one) for one in published.records() if _is_meant(name, one)}
+    common = sorted(set.intersection(*map(set, judged.values())))
+    return {model: np.array([right[item] for item in common], dtype=np.int64) for model, right in judged.items()}
 
 
 def _is_meant(name: str, one: published.Record) -> bool:
     return one.task == name and "405B" in one.model
 
 
-def _judged(one: published.Record) -> Ints:
-    right = []
-    for row in sorted(one.rows(), key=lambda row: str(row["id"])):
+def _judged(one: published.Record) -> dict[str, bool]:
+    """By item."""
+    right = {}
+    for row in one.rows():
         given = authors.answer(one.task, one.model, row["output"][0])
-        right.append(given is not None and authors.is_right(one.task, given, row["answer"]))
-    return np.array(right, dtype=np.int64)
+        right[str(row["id"])] = given is not None and authors.is_right(one.task, given, row["answer"])
+    return right
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=ABSENT)
