@@ -204,13 +204,13 @@ def add_race(world: World, right: Mapping[str, float], *, items: int = 600, upto
         known.threshold, known.unlikely = found.threshold, found.unlikely
         known.pairs = max(known.pairs, found.seen)
         _draw(racer.path, found)
-    beaten = [racer for racer in known.racers if racer.state == decision_pb2.Racer.STATE_BEATEN]
-    if len(beaten) == models - 1:
+    lost = [racer for racer in known.racers if racer.state == decision_pb2.Racer.STATE_BEATEN]
+    if len(lost) == models - 1:
         known.verdict = job_pb2.DECISION_VERDICT_BEST
-        known.decided_at = max(racer.beaten_at for racer in beaten)
-        next(racer for racer in known.racers if racer not in beaten).state = decision_pb2.Racer.STATE_BEST
+        known.decided_at = max(racer.beaten_at for racer in lost)
+        next(racer for racer in known.racers if racer not in lost).state = decision_pb2.Racer.STATE_BEST
         stop(world, jobs[best].job_id, "Stopped: the best.")
-        left = sum(items - racer.pairs for racer in beaten) + items - known.decided_at
+        left = sum(items - racer.pairs for racer in lost) + items - known.decided_at
         known.saved.MergeFrom(decision_pb2.DecisionSavings(items=left, tokens=64 * left, seconds=0.2 * left))
     return known
 

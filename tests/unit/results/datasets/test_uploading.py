@@ -39,8 +39,8 @@ class SlowReads(Database):
 
     pause = 0.0
 
-    async def read(self, work: Callable[[Connection], Any]) -> Any:
-        found = await super().read(work)
+    async def read(self, ask: Callable[[Connection], Any], *, waits: bool = True) -> Any:
+        found = await super().read(ask, waits=waits)
         await asyncio.sleep(self.pause)
         return found
 

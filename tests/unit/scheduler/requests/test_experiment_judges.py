@@ -164,7 +164,7 @@ async def test_a_call_says_which_deleted_judges_judge_no_more(world: World) -> N
     await asyncio.wait_for(world.desk.delete(ADMIN, judging), 10)
     for check_only in (True, False):
         made = await _run(world, JUDGE, _judge(), check_only=check_only)
-        assert [(one.judge, one.job_ids) for one in made.deleted_judges] == [(1, [job_id])]
+        assert [(one.judge, list(one.job_ids)) for one in made.deleted_judges] == [(1, [job_id])]
     world.registry.jobs[job_id].message.incomplete = True
     # Its answers are replaced, and judged as others.
     assert not (await _run(world, _judge(), **ONE)).deleted_judges
