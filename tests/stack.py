@@ -271,13 +271,14 @@ class Stack:
         timeout_s: float = 120,
         states: Collection[int] = FINISHED,
         token: str = "",
+        every_s: float = 0.03,
     ) -> job_pb2.Job:
-        """The job once it is finished, or in one of `states`."""
+        """The job once it is finished, or in one of `states`. Looks `every_s`."""
         deadline = time.monotonic() + timeout_s
         while (job := self.job(job_id, token)).state not in states:
             if time.monotonic() > deadline:
                 raise AssertionError(f"job {job_id} is {job.progress} after {timeout_s:g} s\n{self.tails()}")
-            time.sleep(0.03)
+            time.sleep(every_s)
         return job
 
     def completed(self, job_id: str, timeout_s: float = 120) -> dict[str, Any]:

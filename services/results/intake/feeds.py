@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 Store = Callable[[Connection, Sequence[Msg]], None]
 
-_LINGER_S = 0.1
+_LINGER_S = 0.25
 _FEW_MESSAGES = BATCH // 2
 """Below this number of messages, a pause follows, so that small messages share the next commit."""
 _ROOM_CHECK_S = 1.0

@@ -24,7 +24,7 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     ("words", "offered"),
     [
         ("touchstone ga", {"gate"}),
-        ("touchstone re", {"results", "resume", "retry", "rescore", "rerun", "receipt", "recorded-runs"}),
+        ("touchstone re", {"results", "resume", "retry", "rescore", "rerun", "receipt", "replay", "recorded-runs"}),
         ("touchstone ju", {"judge", "judges"}),
         ("touchstone run --judge-m", {"--judge-model"}),
         ("touchstone dataset u", {"upload"}),
