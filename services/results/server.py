@@ -145,7 +145,8 @@ async def _serve(
     aside = bus.SettingAside(connection, "results")
     answers = OrderedStream(connection, bus.RESULTS, "results-items")
     trail = OrderedStream(connection, bus.AUDIT, "results-events")
-    items = Feed(database, answers, aside, feeds.store_items, feeds.insert_items, of_jobs=False)
+    # Items are many, and nobody looks at single ones at once.
+    items = Feed(database, answers, aside, feeds.store_items, feeds.insert_items, of_jobs=False, linger_s=0.25)
     events = Feed(database, trail, aside, feeds.store_events)
     calls = OrderedStream(connection, bus.USAGE, "results-usage")
     usage = Feed(database, calls, aside, call_store.store, of_jobs=False)

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 Store = Callable[[Connection, Sequence[Msg]], None]
 
-_LINGER_S = 0.25
+_LINGER_S = 0.1
 _FEW_MESSAGES = BATCH // 2
 """Below this number of messages, a pause follows, so that small messages share the next commit."""
 _ROOM_CHECK_S = 1.0
@@ -146,7 +146,7 @@ class Feed:
 
     `first` is a quicker way to store and is tried first; where it meets a key that is already stored, `store` takes
     over. Only the message that cannot be stored is set aside; the others of its batch are stored. `of_jobs` is what
-    `Database.write` takes.
+    `Database.write` takes. `linger_s` is the pause after few messages, unless somebody waits for the next ones.
     """
 
     def __init__(
@@ -158,6 +158,7 @@ class Feed:
         first: Store | None = None,
         *,
         of_jobs: bool = True,
+        linger_s: float = _LINGER_S,
     ) -> None:
         self.position = 0
         """Everything up to here is on disk."""
@@ -166,7 +167,7 @@ class Feed:
         self._aside = aside
         self._store = store
         self._first = first or store
-        self._of_jobs = of_jobs
+        self._of_jobs, self._linger_s = of_jobs, linger_s
         self._blamed = Blamed(database.path.parent, stream.name)
         self._moved = asyncio.Condition()
         self._hurry = asyncio.Event()
@@ -193,7 +194,7 @@ class Feed:
                 self._moved.notify_all()
             if 0 < len(messages) < _FEW_MESSAGES:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._hurry.wait(), _LINGER_S)
+                    await asyncio.wait_for(self._hurry.wait(), self._linger_s)
 
     async def reached(self, position: int, timeout_s: float) -> None:
         """Returns when everything up to the position is on disk. Raises UnavailableError after `timeout_s`."""

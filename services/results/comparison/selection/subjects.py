@@ -134,7 +134,8 @@ def _require_finished(job: job_pb2.Job, sealed: bool) -> None:
         raise NotFoundError(
             f"Job {job.job_id} {what}: it has no finished run to compare. Retry it, or name another job."
         )
-    if not sealed:
+    # A result may be stored a moment before the event that brings the job's plan.
+    if not sealed or not job.plan:
         raise NotFoundError(f"Job {job.job_id} has no finished run yet. Compare it when it is finished.")
 
 

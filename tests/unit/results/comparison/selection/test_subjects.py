@@ -8,7 +8,7 @@ from services.errors import InvalidRequestError, NotFoundError
 from services.results.intake import writes
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
-from tests.unit.results.builders import event, job
+from tests.unit.results.builders import event, job, seal
 from tests.unit.results.comparison.selection.named import chosen, jobs, run
 from tests.unit.results.finished import right_or_wrong, task
 from touchstone.v1 import job_pb2, suite_pb2
@@ -73,6 +73,15 @@ def test_unfinished_and_failed_jobs_are_refused_by_their_state(connection: Conne
         chosen(connection, "a", "going", suite="")
     with pytest.raises(NotFoundError, match="Job failed failed"):
         chosen(connection, "a", "failed", suite="")
+
+
+def test_a_result_that_is_stored_before_its_jobs_plan_is_not_compared_yet(connection: Connection) -> None:
+    run(connection, "a", "m1")
+    planned = task("sst2", right_or_wrong("1"))[0]
+    writes.store_events(connection, [event("1", job("early", state=job_pb2.Job.STATE_RUNNING))])
+    seal(connection, job("early", planned, state=job_pb2.Job.STATE_RUNNING))
+    with pytest.raises(NotFoundError, match="Job early has no finished run yet"):
+        chosen(connection, "a", "early", suite="")
 
 
 def test_two_names_of_one_run_are_no_two_runs(connection: Connection) -> None:
