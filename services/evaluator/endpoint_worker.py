@@ -26,13 +26,13 @@ from services.evaluator.pacing.shares import Flow
 from services.evaluator.plugins.contract import PluginError
 from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.provider import LoadingProvider, Provider, ProviderError, Request
+from services.evaluator.scoring import Scoring
 from services.evaluator.settings import Settings
 from services.evaluator.stored.responses import KnownAnswers
 from services.evaluator.storing import TRANSIENT
 from services.evaluator.units.doubts import Doubts
 from services.evaluator.units.packer import Begun, Packer
 from services.evaluator.units.puller import Puller
-from services.evaluator.units.scoring import Scoring
 from services.evaluator.units.unit_loader import Loader
 from services.evaluator.units.units_in_hand import FaultError, Hand, Held, Stop
 from touchstone.v1 import suite_pb2

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from services.evaluator import item_result
+from services.evaluator import item_result, scoring
 from services.evaluator.endpoint_calls import ItemCall
 from services.evaluator.items.task import Response
 from services.evaluator.pacing.pace import Rate
-from services.evaluator.units import scoring
+from services.evaluator.scoring import Scoring
 from services.evaluator.units.packer import RUSH_PER_S
-from services.evaluator.units.scoring import Scoring
 
 ANSWER = Response(text="4")
 
