@@ -27,10 +27,10 @@ JOBS = 60
 SLOTS = 3
 _RUNNING = {
     "/jobs": "</i>running</span>",
-    "/overview": "</i>running</span>",
+    "/overview": 'aria-label="Items done of ',
     "/queue": '<progress class="thin"',
 }
-"""What stands once for each running job, by page."""
+"""What stands once for each running job, by page. The overview's list of recent jobs has the newest only."""
 _TAGS = """() => [...document.querySelectorAll("main .tag")].filter((one) => one.textContent === "running").length"""
 
 _RECORD = """() => {
