@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import partial
 
 from nats.aio.msg import Msg
 
@@ -27,6 +26,7 @@ from services.evaluator.pacing.shares import Flow
 from services.evaluator.plugins.contract import PluginError
 from services.evaluator.providers.pricing import prices
 from services.evaluator.providers.protocol.provider import LoadingProvider, Provider, ProviderError, Request
+from services.evaluator.scoring import Scoring
 from services.evaluator.settings import Settings
 from services.evaluator.stored.responses import KnownAnswers
 from services.evaluator.storing import TRANSIENT
@@ -85,6 +85,7 @@ class EndpointWorker:
         self._room.set()
         self._unit_items = settings.unit_size
         self._rate = Rate()
+        self._scoring = Scoring(self._broken)
         self._doubts = Doubts()
         self._puller = Puller(bus, endpoint.name, settings.ack_wait_s, self._room, self._units_wanted)
 
@@ -212,6 +213,7 @@ class EndpointWorker:
 
     async def _keep_answers(self, packer: Packer) -> None:
         """Earlier answers are paid; if NATS is away too, they are lost and asked for again."""
+        self._scoring.score()
         try:
             async with asyncio.timeout(_FLUSH_S):
                 await packer.flush()
@@ -297,15 +299,17 @@ class EndpointWorker:
     def _free(self, task: asyncio.Task[None]) -> None:
         call = self._running.pop(task)
         self._fill()
-        if task.cancelled() or not isinstance(call, ItemCall):
-            return
-        error = task.exception()
+        if not task.cancelled() and isinstance(call, ItemCall) and (error := task.exception()) is not None:
+            self._broken(call, error)
+
+    def _broken(self, call: ItemCall, error: BaseException) -> None:
+        """Ends the job of a call for an error that another try would not repair."""
         held, item = call.unit.held, call.item
         if isinstance(error, PluginError):
             error = FaultError(error.message)
         if isinstance(error, FaultError):
             self._hand.fail(held, error)
-        elif error is not None:
+        else:
             log.error("item %d of %s failed", item.index, held.unit.task, exc_info=error, extra=held.logged)
             self._hand.fail(
                 held,
@@ -339,12 +343,7 @@ class EndpointWorker:
         unit.trouble.outage.success(time.monotonic())
         unit.trouble.budget.answered += 1
         self.paces.succeeded(call.model, time.monotonic())
-        identity = unit.identify(call.item, call.repeat)
-        answered = partial(
-            item_result.answered, unit.task, call.item, call.position, call.repeat, response, tries.calls, identity
-        )
-        # What is built in is scored here: a thread for each answer would cost more than the scoring.
-        unit.packer.add(answered() if unit.task.executor is None else await item_result.called(unit.task, answered))
+        await self._scoring.add(call, response)
 
     async def _loaded(self, loading: LoadingProvider, unit: UnitCalls) -> None:
         """Waits until the unit's model can be called."""
