@@ -31,7 +31,8 @@ def http(url: str) -> Probe:
     """Ready when a GET answers 200."""
 
     async def ready() -> bool:
-        answer = await _get(url)
+        async with client() as asking:
+            answer = await _get(asking, url)
         return answer is not None and answer.status_code == 200
 
     return ready
@@ -39,9 +40,10 @@ def http(url: str) -> Probe:
 
 def http_life(url: str) -> Look:
     """For a server that needs others: any answer to a GET shows that it is alive."""
+    asking = client()
 
     async def look() -> State:
-        answer = await _get(url)
+        answer = await _get(asking, url)
         if answer is None:
             return State.SILENT
         return State.WELL if answer.status_code == 200 else State.WAITING
@@ -53,7 +55,8 @@ def nats_ready(url: str, port: int, state_dir: Path) -> Probe:
     """Ready when a GET answers 200. Raises LaunchError when a stream cannot be opened, which a restart does not fix."""
 
     async def ready() -> bool:
-        answer = await _get(url)
+        async with client() as asking:
+            answer = await _get(asking, url)
         if answer is None or answer.status_code == 200:
             return answer is not None
         # While streams are opened one by one, those still to come look the same; clients are admitted afterwards.
@@ -70,9 +73,10 @@ def nats_ready(url: str, port: int, state_dir: Path) -> Probe:
 
 def nats_life(url: str) -> Look:
     """For NATS, which needs no other process: an answer other than 200 says what is wrong with it."""
+    asking = client()
 
     async def look() -> State:
-        answer = await _get(url)
+        answer = await _get(asking, url)
         if answer is None:
             return State.SILENT
         if answer.status_code == 200:
@@ -126,9 +130,8 @@ def client(timeout_s: float = TIMEOUT_S) -> httpx.AsyncClient:
     return httpx.AsyncClient(trust_env=False, timeout=timeout_s, verify=_NO_AUTHORITIES)
 
 
-async def _get(url: str) -> httpx.Response | None:
+async def _get(asking: httpx.AsyncClient, url: str) -> httpx.Response | None:
     try:
-        async with client() as asking:
-            return await asking.get(url)
+        return await asking.get(url)
     except httpx.HTTPError:
         return None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from deploy.local.pulse import Pulse, State, Verdict
 from deploy.local.state import processor_seconds
 
-ASK_EVERY_S = 1.0
+ASK_EVERY_S = 2.0
 
 Look = Callable[[], Awaitable[State]]
 

@@ -177,6 +177,8 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
     """Connects to a node of NATS and stays connected, also by way of other nodes of its cluster. `url` may have several
     URLs, separated by commas. Raises UnavailableError when no node answers in `timeout_s`, or none takes the login."""
 
+    told: set[Callable[[], None]] = set()
+
     async def on_error(error: Exception) -> None:
         # Permission denials look like timeouts to the caller; their real text comes only here.
         level = logging.DEBUG if client.leaving else logging.WARNING
@@ -195,6 +197,8 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
     async def on_reconnect() -> None:
         log.info("nats: connected again")
         client.hurry()
+        for tell in list(told):
+            tell()
 
     options: dict[str, Any] = {
         **_credentials(url),
@@ -231,7 +235,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
             await asyncio.sleep(0.2)
         else:
             client.leaving = False
-            return Bus(client)
+            return Bus(client, told)
 
 
 async def _until(deadline: float, work: Coroutine[Any, Any, None]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
@@ -13,6 +13,7 @@ from typing import Any
 
 import nats.errors
 import nats.js.errors
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import api
@@ -92,6 +93,20 @@ def _has_majority(cluster: Mapping[str, Any]) -> bool:
 
 class Bus(KeyValues):
     """One connection to NATS with the operations that the services share."""
+
+    def __init__(self, client: Client, told: set[Callable[[], None]] | None = None) -> None:
+        """`told` are called after each reconnect."""
+        super().__init__(client)
+        self._told = set() if told is None else told
+
+    @contextmanager
+    def telling_of_reconnects(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Calls `tell` after each reconnect."""
+        self._told.add(tell)
+        try:
+            yield
+        finally:
+            self._told.discard(tell)
 
     async def ensure(self, results_max_bytes: int, replicas: int = 1) -> None:
         """Creates missing streams: see `services.bus.streams.ensure`."""

@@ -35,6 +35,8 @@ FULL_SHARE = 0.25
 """The share of the low-water mark."""
 RETRY_AFTER_S = 30
 _LOOK_EVERY_S = 1.0
+_ASK_EVERY_S = 5.0
+"""How long an answer of a NATS that is well counts: to ask every second took half of a scheduler's time at rest."""
 _TOLD_S = 300.0
 """How long a results service's last report counts after it has fallen silent: without room it cannot start."""
 _TIMEOUT_S = 2.0
@@ -167,6 +169,7 @@ class Room:
     def __init__(self, folder: Path | None = None, low: int | None = None, monitor_url: str = "") -> None:
         """`monitor_url` is where NATS reports its health; empty if unknown."""
         self._folder, self._low, self._monitor_url = folder, low, monitor_url
+        self._well_until = 0.0
         self._told: tuple[float, Level, str] = (0.0, Level.ENOUGH, "")
         self.level = Level.ENOUGH
         self.sentence = ""
@@ -200,7 +203,7 @@ class Room:
             yield piece
 
     async def run(self) -> None:
-        """Checks every second until cancelled."""
+        """Checks every second until cancelled; asks NATS every five seconds while it is well."""
         async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT_S) as client:
             while True:
                 await self.look(client)
@@ -208,9 +211,11 @@ class Room:
 
     async def look(self, client: httpx.AsyncClient) -> None:
         level, sentence = self._of_disk()
-        if level is not Level.FULL and (trouble := await self._trouble_of_nats(client)):
-            level = Level.FULL
-            sentence = sentence or trouble
+        if level is not Level.FULL and time.monotonic() >= self._well_until:
+            if trouble := await self._trouble_of_nats(client):
+                level, sentence = Level.FULL, sentence or trouble
+            else:
+                self._well_until = time.monotonic() + _ASK_EVERY_S
         until, told, said = self._told
         if told > level and time.monotonic() < until:
             level, sentence = told, said

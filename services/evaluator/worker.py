@@ -37,7 +37,7 @@ from touchstone.v1 import unit_pb2
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 0.25
+_AGAIN_S = 0.25
 _DRAIN_LOOK_S = 1.0
 _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
@@ -226,17 +226,17 @@ class Worker:
 
     async def _rechecks(self) -> None:
         """Core messages are lost while NATS is away: after each reconnect the jobs in hand are looked up again."""
-        seen = self._bus.client.stats["reconnects"]
-        while True:
-            await asyncio.sleep(_LOOK_S)
-            now = self._bus.client.stats["reconnects"]
-            if now == seen or not self._bus.connected:
-                continue
-            try:
-                await self._hand.check_jobs()
-                seen = now
-            except TRANSIENT as error:
-                log.warning("cannot look up the jobs in progress (%s)", str(error) or type(error).__name__)
+        lost = asyncio.Event()
+        with self._bus.telling_of_reconnects(lost.set):
+            while True:
+                await lost.wait()
+                lost.clear()
+                try:
+                    await self._hand.check_jobs()
+                except TRANSIENT as error:
+                    log.warning("cannot look up the jobs in progress (%s)", str(error) or type(error).__name__)
+                    await asyncio.sleep(_AGAIN_S)
+                    lost.set()
 
 
 async def _until_any(stopping: asyncio.Task[bool], event: asyncio.Task[bool], loops: list[asyncio.Task[None]]) -> None:

@@ -36,7 +36,6 @@ from services.results.intake import feeds, ordered_stream
 from services.results.settings import Settings as ResultsSettings
 from services.scheduler import server as scheduler_server
 from services.scheduler.lifecycle import end_jobs, maintenance
-from services.scheduler.nats import streams
 from services.scheduler.schedules import schedules
 from services.scheduler.settings import Limits, WebhookSettings
 from services.scheduler.settings import Settings as SchedulerSettings
@@ -71,14 +70,13 @@ _QUICKER: list[tuple[Any, str, Any]] = [
 _LOOKS: list[tuple[Any, str, float]] = [
     (puller, "_LOOK_S", 2.0),
     (puller, "_PULL_S", 4.0),
-    (worker, "_LOOK_S", 2.0),
+    (worker, "_AGAIN_S", 2.0),
     (ordered_stream, "_IDLE_S", 2.5),
     (feeds, "_ROOM_CHECK_S", 5.0),
     (room, "_LOOK_EVERY_S", 5.0),
     (end_jobs, "_LOOK_S", 1.0),
     (schedules, "_TICK_S", 1.5),
     (maintenance, "_TICK_S", 1.5),
-    (streams, "_LOOK_S", 0.5),
     (maintenance, "_LOST_AFTER_S", 6.0),
     (key_values, "_MARKER_S", 3),
 ]

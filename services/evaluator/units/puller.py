@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _PULL_S = 2.0
 """A pull request does not survive a restart of NATS, so each waits at most this long."""
-_LOOK_S = 0.25
+_LOOK_S = 1.0
 _LAST_S = 0.1
 _MOST = 64
 _OVER = frozenset({"404", "408", "409"})
@@ -58,23 +58,27 @@ class Puller:
         """Runs until cancelled; then gives back what was delivered meanwhile."""
         self._receive = receive
         try:
-            while True:
-                await self._room.wait()
-                self._moved.clear()
-                try:
-                    await self._ask()
-                except TRANSIENT as error:
-                    log.warning("cannot pull units of %s (%s); trying again", self._endpoint, error or type(error))
-                    await self._close()
-                    await asyncio.sleep(0.25)
-                    continue
-                # Also checks whether the connection broke meanwhile, and requests with it.
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S):
-                        await self._moved.wait()
+            with self._bus.telling_of_reconnects(self._moved.set):
+                await self._run()
         finally:
             self._receive = None
             await asyncio.shield(self._end())
+
+    async def _run(self) -> None:
+        while True:
+            await self._room.wait()
+            self._moved.clear()
+            try:
+                await self._ask()
+            except TRANSIENT as error:
+                log.warning("cannot pull units of %s (%s); trying again", self._endpoint, error or type(error))
+                await self._close()
+                await asyncio.sleep(0.25)
+                continue
+            # A reconnect also moves it: requests broke with the connection.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._moved.wait()
 
     async def _ask(self) -> None:
         if self._subscription is None:

@@ -31,6 +31,7 @@ from services.results.imports import store
 from services.results.imports.checks import CALLS_BYTES, REASONING_BYTES, RESPONSE_BYTES
 from services.results.intake.feeds import Feed
 from services.results.storage.database import Connection, Database
+from services.results.storage.rounds import rounds
 from services.words.jobs import MOST_AT_ONCE, RECORDED, run_name_problem
 from touchstone.v1 import dataset_pb2, job_pb2, suite_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -111,10 +112,9 @@ class RecordedRuns:
     async def keep_tidy(self, max_bytes: int) -> None:
         """Deletes texts that are no longer needed, until cancelled. `max_bytes` bounds those of open runs; 0 means no
         bound."""
-        while True:
+        async for _ in rounds(self._database, _CHECK_S):
             with suppress(UnavailableError, nats.errors.Error, OSError):
                 await self.tidy(max_bytes, _now())
-            await asyncio.sleep(_CHECK_S)
 
     async def tidy(self, max_bytes: int, now: datetime) -> None:
         """One round; `now` is UTC without a zone."""

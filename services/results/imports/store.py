@@ -19,6 +19,7 @@ import pyarrow as pa
 from services.errors import InvalidRequestError
 from services.results.imports.checks import MOST_BYTES, MOST_TASKS, check_answers, check_run
 from services.results.storage.database import Connection, Database, first_row
+from services.results.storage.rounds import rounds
 from services.words import refusals
 from touchstone.v1 import job_pb2
 from touchstone.v1.results_service_pb2 import ImportAnswersRequest, ImportAnswersResponse, ImportedAnswer, ImportedRun
@@ -177,10 +178,9 @@ async def keep_tidy(database: Database, max_bytes: int) -> None:
     """Drops answers that are no longer needed, and does checkpoints that reads kept from being done, until cancelled.
     `max_bytes` bounds all waiting answers; 0 means no bound."""
     await forget_unfinished(database)
-    while True:
+    async for _ in rounds(database, _CHECK_S):
         await database.catch_up()
         await tidy(database, max_bytes, datetime.now(UTC).replace(tzinfo=None))
-        await asyncio.sleep(_CHECK_S)
 
 
 async def forget_unfinished(database: Database) -> None:

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 BATCH = 128
 """Messages handed over in one batch: at most 64 MB of item results."""
-_IDLE_S = 1.0
-_SILENT_SECONDS = 3
+_IDLE_S = 2.0
+_SILENT_ROUNDS = 2
 _REQUEST_S = 5.0
 _ACK_WAIT_S = 30.0
 _RETRY_S = 0.5
@@ -55,7 +55,7 @@ class OrderedStream:
         self._silent = 0
 
     async def fetch(self, mark: Mark) -> tuple[Mark, list[Msg]]:
-        """Messages after the mark, with the mark to store with them; none when none came within a second.
+        """Messages after the mark, with the mark to store with them; none when none came within two seconds.
 
         The mark given must be the one last returned. Without messages it changes only when the mark turns out to belong
         to another stream.
@@ -182,7 +182,7 @@ class OrderedStream:
     async def _check(self) -> None:
         """After some silence: a consumer that is gone, or a lost last delivery, would never be noticed otherwise."""
         self._silent += 1
-        if self._silent % _SILENT_SECONDS:
+        if self._silent % _SILENT_ROUNDS:
             return
         try:
             info = await self._bus.js.consumer_info(self.name, self._durable)

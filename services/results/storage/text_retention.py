@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from services.results.storage.database import Connection, Database, first_row, query
+from services.results.storage.rounds import rounds
 from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2
 
@@ -70,10 +71,10 @@ def all_dropped_at(connection: Connection, job_ids: Sequence[str]) -> dict[str, 
 
 async def keep_bounded(database: Database, max_bytes: int) -> None:
     """Keeps the texts of finished jobs within `max_bytes`, until cancelled. 0 means no bound."""
-    while max_bytes:
+    if not max_bytes:
+        await asyncio.Event().wait()
+    async for _ in rounds(database, _CHECK_S):
         await make_room(database, max_bytes)
-        await asyncio.sleep(_CHECK_S)
-    await asyncio.Event().wait()
 
 
 async def make_room(database: Database, max_bytes: int) -> None:

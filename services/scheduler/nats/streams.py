@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import nats.errors
 import nats.js.errors
@@ -21,7 +22,6 @@ from touchstone.v1 import unit_pb2
 log = logging.getLogger(__name__)
 
 _HEARTBEAT_S = 1.0
-_LOOK_S = 0.1
 _LATE_S = 10.0
 
 
@@ -114,49 +114,50 @@ async def tail_results(connection: bus.Bus, after: int, handle: Handler, caught_
     position = after
     while True:
         heed_cancel()
-        reconnects = connection.client.stats["reconnects"]
-        messages: asyncio.Queue[Msg] = asyncio.Queue()
-        inbox = connection.client.new_inbox()
-        subscription = await connection.client.subscribe(inbox, cb=messages.put, pending_msgs_limit=-1)
-        config = api.ConsumerConfig(
-            deliver_subject=inbox,
-            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=position + 1,
-            ack_policy=api.AckPolicy.NONE,
-            headers_only=True,
-            idle_heartbeat=_HEARTBEAT_S,
-            inactive_threshold=30,
-            mem_storage=True,
-            max_deliver=1,
-        )
-        try:
-            info = await connection.js.add_consumer(bus.RESULTS, config)
-            backlog = info.num_pending or 0
-            last = await _last(connection) if info.cluster is not None else 0
-            late = asyncio.get_running_loop().time() + _LATE_S
-            expected = 1
-            while True:
-                heed_cancel()
-                if expected > backlog and position >= last:
-                    caught_up()
-                elif expected > backlog and asyncio.get_running_loop().time() > late:
-                    raise _SkippedError  # The last message may have been purged since.
-                msg = await _next(connection, messages, reconnects)
-                if not msg.reply:
-                    # A heartbeat says how far the server has delivered.
-                    if int((msg.headers or {}).get("Nats-Last-Consumer", expected - 1)) >= expected:
+        messages: asyncio.Queue[Msg | None] = asyncio.Queue()
+        """None for a reconnect: silence of the old consumer would also show it, but only seconds later."""
+        with connection.telling_of_reconnects(partial(messages.put_nowait, None)):
+            inbox = connection.client.new_inbox()
+            subscription = await connection.client.subscribe(inbox, cb=messages.put, pending_msgs_limit=-1)
+            config = api.ConsumerConfig(
+                deliver_subject=inbox,
+                deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+                opt_start_seq=position + 1,
+                ack_policy=api.AckPolicy.NONE,
+                headers_only=True,
+                idle_heartbeat=_HEARTBEAT_S,
+                inactive_threshold=30,
+                mem_storage=True,
+                max_deliver=1,
+            )
+            try:
+                info = await connection.js.add_consumer(bus.RESULTS, config)
+                backlog = info.num_pending or 0
+                last = await _last(connection) if info.cluster is not None else 0
+                late = asyncio.get_running_loop().time() + _LATE_S
+                expected = 1
+                while True:
+                    heed_cancel()
+                    if expected > backlog and position >= last:
+                        caught_up()
+                    elif expected > backlog and asyncio.get_running_loop().time() > late:
+                        raise _SkippedError  # The last message may have been purged since.
+                    msg = await _next(messages)
+                    if not msg.reply:
+                        # A heartbeat says how far the server has delivered.
+                        if int((msg.headers or {}).get("Nats-Last-Consumer", expected - 1)) >= expected:
+                            raise _SkippedError
+                        continue
+                    if msg.metadata.sequence.consumer != expected:
                         raise _SkippedError
-                    continue
-                if msg.metadata.sequence.consumer != expected:
-                    raise _SkippedError
-                expected += 1
-                await handle(msg)
-                position = msg.metadata.sequence.stream
-        except (_SkippedError, TimeoutError, nats.errors.Error, nats.js.errors.Error) as error:
-            log.info("reading RESULTS again from %d (%s)", position, type(error).__name__)
-            await asyncio.sleep(0.2)
-        finally:
-            await _unsubscribe(subscription)
+                    expected += 1
+                    await handle(msg)
+                    position = msg.metadata.sequence.stream
+            except (_SkippedError, TimeoutError, nats.errors.Error, nats.js.errors.Error) as error:
+                log.info("reading RESULTS again from %d (%s)", position, type(error).__name__)
+                await asyncio.sleep(0.2)
+            finally:
+                await _unsubscribe(subscription)
 
 
 async def _last(connection: bus.Bus) -> int:
@@ -165,17 +166,13 @@ async def _last(connection: bus.Bus) -> int:
     return state.last_seq if state.messages else 0
 
 
-async def _next(connection: bus.Bus, messages: asyncio.Queue[Msg], reconnects: int) -> Msg:
+async def _next(messages: asyncio.Queue[Msg | None]) -> Msg:
     """Raises _SkippedError after a reconnect, TimeoutError after three heartbeats' silence."""
     async with asyncio.timeout(3 * _HEARTBEAT_S):
-        while True:
-            try:
-                async with asyncio.timeout(_LOOK_S):
-                    return await messages.get()
-            except TimeoutError:
-                # Silence of the old consumer would also show it, but only seconds later.
-                if connection.client.stats["reconnects"] != reconnects:
-                    raise _SkippedError from None
+        message = await messages.get()
+    if message is None:
+        raise _SkippedError
+    return message
 
 
 class _SkippedError(Exception):

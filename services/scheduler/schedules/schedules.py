@@ -39,7 +39,7 @@ from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
 
 log = logging.getLogger(__name__)
 
-_TICK_S = 0.25
+_TICK_S = 1.0
 _MOST_LABEL = 80
 _LATER_S = 3600
 

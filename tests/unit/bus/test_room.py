@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -152,6 +153,26 @@ async def test_nats_may_have_no_room_where_this_disk_has(tmp_path: Path) -> None
     assert broken.sentence.startswith("NATS cannot write to its disk.")
     assert (await room_beside(None, 0, 503, '{"error":"JetStream is recovering"}')).level is Level.ENOUGH
     assert (await room_beside(None, 0, 200, '{"status":"ok"}')).level is Level.ENOUGH
+
+
+async def test_nats_is_asked_at_each_look_only_while_it_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    answers = [503, 503, 200, 200]
+
+    def node(_: httpx.Request) -> httpx.Response:
+        asked.append(answers[len(asked)])
+        return httpx.Response(asked[-1], text="no space left on device")
+
+    room = Room(None, None, "http://n1")
+    async with httpx.AsyncClient(transport=httpx.MockTransport(node)) as client:
+        for count in (1, 2, 3, 3, 3):
+            await room.look(client)
+            assert len(asked) == count
+            assert room.level is (Level.FULL if count < 3 else Level.ENOUGH)
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 6)
+        await room.look(client)
+    assert len(asked) == 4
 
 
 def test_only_a_full_disk_is_the_reason_of_a_silence(tmp_path: Path) -> None:
