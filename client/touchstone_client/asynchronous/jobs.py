@@ -39,9 +39,10 @@ class Jobs(Calls):
             answer = await self._ask(request, scheduler_service_pb2.GetJobResponse)
             return answer.job
         except NotFoundError:
-            return await self._stored_job(job_id)
+            return await self.stored_job(job_id)
 
-    async def _stored_job(self, job_id: str) -> job_pb2.Job:
+    async def stored_job(self, job_id: str) -> job_pb2.Job:
+        """A job as it is stored in the results service, which may be moments behind for a live or just ended one."""
         request = results_service_pb2.ResultsServiceGetJobRequest(job_id=job_id)
         answer = await self._ask(request, results_service_pb2.ResultsServiceGetJobResponse)
         return answer.job
@@ -81,7 +82,7 @@ class Jobs(Calls):
                         return
             except ClientError as error:
                 if watch.forgotten(error):
-                    yield await self._stored_job(job_id)
+                    yield await self.stored_job(job_id)
                     return
             await asyncio.sleep(watch.pause_s())
 

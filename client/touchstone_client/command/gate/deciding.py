@@ -16,6 +16,7 @@ from touchstone_client.command.printing.documents import document
 from touchstone_client.command.printing.figures import signed, whole
 from touchstone_client.command.printing.output import Column, Report, Table
 from touchstone_client.command.reports.scores import optional
+from touchstone_client.command.reports.stored import ended_decision
 from touchstone_client.command.reports.watching import shown
 
 _COLUMNS = (
@@ -29,8 +30,8 @@ _COLUMNS = (
     Column("low", "low", signed, right=True),
     Column("high", "high", signed, right=True),
 )
-_HEARD_S, _LOOK_S = 20.0, 0.1
-"""The results service hears of the end of jobs a moment after the scheduler."""
+_LEAST_S = 1.0
+"""To see that the baseline's job has ended with the candidate's."""
 
 
 def require_fitting(options: argparse.Namespace) -> None:
@@ -51,21 +52,16 @@ def decided(client: Client, options: argparse.Namespace, reference: job_pb2.Job)
     baseline.sampling.CopyFrom(reference.spec.sampling)
     made = client.start_decision(baseline, candidate, margin=options.max_drop)
     print(f"decision: {made.decision_id}", file=sys.stderr)
+    began = time.monotonic()
     try:
-        shown(client.watch(made.candidate.job_id, options.timeout))
+        # One may have asked everything while the other is behind.
+        for job in (made.candidate, made.baseline):
+            left_s = None if options.timeout is None else max(_LEAST_S, options.timeout - (time.monotonic() - began))
+            shown(client.watch(job.job_id, left_s))
     except TimeoutError as error:
         raise TimeoutError(f"{error} Read it later: touchstone decisions {made.decision_id}") from None
-    found = _ended(client, made.decision_id)
+    found = ended_decision(client, made.decision_id)
     return _report(found), judge_decision(found, options.max_drop, _why(found))
-
-
-def _ended(client: Client, decision_id: str) -> decision_pb2.Decision:
-    until = time.monotonic() + _HEARD_S
-    while True:
-        found = client.decision(decision_id)
-        if found.HasField("saved") or time.monotonic() > until:
-            return found
-        time.sleep(_LOOK_S)
 
 
 def _why(found: decision_pb2.Decision) -> str:

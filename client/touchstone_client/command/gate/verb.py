@@ -27,6 +27,7 @@ from touchstone_client.command.gate.sides import candidate_first
 from touchstone_client.command.gate.verdict import ALPHA, Outcome, judge
 from touchstone_client.command.printing.output import Report, show
 from touchstone_client.command.reading.compare import report
+from touchstone_client.command.reports.stored import until_stored
 from touchstone_client.command.reports.watching import shown
 from touchstone_client.errors import ClientError, RefusedError
 
@@ -119,6 +120,7 @@ def _judged(client: Client, options: argparse.Namespace) -> tuple[Report, Outcom
     )
     reference = baseline.find(client, run_of(client, options.baseline), suite, mode, options.project_id)
     _require_complete(reference, "baseline's")
+    until_stored(client, [reference])
     if options.until_decided:
         _tell_baseline(reference)
         return deciding.decided(client, options, reference)
@@ -131,6 +133,7 @@ def _judged(client: Client, options: argparse.Namespace) -> tuple[Report, Outcom
         except TimeoutError as error:
             raise TimeoutError(f"{error} Judge it later: touchstone gate --job {source.job_id} …") from None
     _require_complete(source, "candidate's")
+    until_stored(client, [source])
     compared = client.compare(
         [source.job_id, reference.job_id],
         metrics=[options.metric],

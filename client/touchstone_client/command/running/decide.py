@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from typing import Any
 
-from services.words.decisions import DEFAULT_ERROR, MOST_MODELS, names, said, said_of_race
+from services.words.decisions import DEFAULT_ERROR, MOST_MARGIN, MOST_MODELS, names, said, said_of_race
 from services.words.durations import time_left
 from services.words.enums import DECISION_VERDICTS, RACER_STATES
 from services.words.refusals import counted
@@ -23,6 +22,7 @@ from touchstone_client.command.printing.documents import document
 from touchstone_client.command.printing.figures import dollars, signed, whole
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.command.reports.scores import optional
+from touchstone_client.command.reports.stored import ended_decision
 from touchstone_client.command.reports.watching import bare
 from touchstone_client.command.reports.watching_several import ends, failures, interrupted
 
@@ -54,8 +54,6 @@ _RACERS = (
     Column("high", "high", signed, right=True),
 )
 _BEST = decision_pb2.Racer.STATE_BEST
-_HEARD_S, _LOOK_S = 20.0, 0.1
-"""The results service hears of the end of jobs a moment after the scheduler."""
 
 
 def add(commands: Any) -> None:
@@ -69,7 +67,7 @@ def add(commands: Any) -> None:
     add_work(parser, models_elsewhere=True)
     add_own(parser)
     words = "differences of the mean score below this do not matter (default: 0, every one matters)"
-    parser.add_argument("--margin", type=between(0, 0.999, whole=False), default=0.0, metavar="D", help=words)
+    parser.add_argument("--margin", type=between(0, MOST_MARGIN, whole=False), default=0.0, metavar="D", help=words)
     words = f"chance of a wrong verdict (default: {DEFAULT_ERROR:g})"
     parser.add_argument("--error", type=share, default=DEFAULT_ERROR, metavar="P", help=words)
     parser.add_argument("--order-seed", type=seed, default=0, metavar="N", help="seed of the order of the items")
@@ -100,7 +98,7 @@ def _decide(options: argparse.Namespace) -> int:
             return DONE
         try:
             last = ends(client, [made.baseline, made.candidate, *made.further_candidates])
-            found = _ended(client, made.decision_id)
+            found = ended_decision(client, made.decision_id)
         except KeyboardInterrupt:
             return interrupted()
         _show_one(found, options.format)
@@ -109,15 +107,6 @@ def _decide(options: argparse.Namespace) -> int:
         for name, reason in failures(last):
             print(f"touchstone: {name}: {reason}", file=sys.stderr)
         return FAILED
-
-
-def _ended(client: Client, decision_id: str) -> decision_pb2.Decision:
-    until = time.monotonic() + _HEARD_S
-    while True:
-        found = client.decision(decision_id)
-        if found.HasField("saved") or time.monotonic() > until:
-            return found
-        time.sleep(_LOOK_S)
 
 
 def _decisions(options: argparse.Namespace) -> int:

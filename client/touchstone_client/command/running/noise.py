@@ -21,6 +21,7 @@ from touchstone_client.command.printing.documents import document
 from touchstone_client.command.printing.figures import score, signed, signed_span, span
 from touchstone_client.command.printing.output import Column, Report, Table, show
 from touchstone_client.command.reports.scores import optional
+from touchstone_client.command.reports.stored import until_stored
 from touchstone_client.command.reports.watching import bare
 from touchstone_client.command.reports.watching_several import code_of, ends, interrupted
 
@@ -137,6 +138,7 @@ def _noise(options: argparse.Namespace) -> int:
             return interrupted()
         code = code_of(last)
         if code == DONE:
+            until_stored(client, last)
             _show(client.noise([job.job_id for job in last]), options.format)
         return code
 
@@ -161,6 +163,7 @@ def _replay(options: argparse.Namespace) -> int:
             return interrupted()
         code = code_of(last)
         if code == DONE:
+            until_stored(client, last)
             _show_replay(client.replay_result(job.job_id), options.format)
         return code
 

@@ -49,6 +49,8 @@ class Pipeline:
     fakes: Fakes
     comparison: Any = field(default_factory=lambda: PASSING)
     states: list[job_pb2.Job] = field(default_factory=lambda: [job(OTHER, "RUNNING", "new"), job(OTHER, model="new")])
+    stored: list[Any] = field(default_factory=list)
+    """How the results service answers for the candidate's job until it has heard of its end."""
     last_time: Any = field(default_factory=lambda: errors.NotFoundError("'new@mine' has no run."))
 
     def run(self, *more: str) -> int:
@@ -63,6 +65,11 @@ class Pipeline:
             "Results.ListJobs": jobs,
             "Scheduler.GetJob": lambda request: scheduler_service_pb2.GetJobResponse(
                 job=self.states[-1] if request.job_id == OTHER else job(request.job_id, model="base")
+            ),
+            "Results.GetJob": lambda request: (
+                self.stored.pop(0)
+                if self.stored and request.job_id == OTHER
+                else results_service_pb2.ResultsServiceGetJobResponse(job=job(request.job_id))
             ),
             "GetJobResult": results_service_pb2.GetJobResultResponse(result=result()),
             "ListEndpoints": scheduler_service_pb2.ListEndpointsResponse(endpoints=[mine]),

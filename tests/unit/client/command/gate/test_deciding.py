@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from services import errors
 from tests.unit.client.command.gate.compared import ARGUMENTS, Pipeline
 from tests.unit.client.fakes import JOB, OTHER, job
 from touchstone.v1 import decision_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
@@ -33,12 +35,12 @@ def decision(verdict: str, low: float, high: float, **fields: Any) -> decision_p
     return made
 
 
-def decide(pipeline: Pipeline, found: decision_pb2.Decision, *more: str) -> int:
+def decide(pipeline: Pipeline, found: decision_pb2.Decision | Callable[[Any], Any], *more: str) -> int:
     pipeline.fakes.answers |= {
         "StartDecision": scheduler_service_pb2.StartDecisionResponse(
             decision_id=NEW, baseline=job(NEW, "PENDING", "base"), candidate=job(OTHER, "PENDING", "new")
         ),
-        "GetDecision": results_service_pb2.GetDecisionResponse(decision=found),
+        "GetDecision": found if callable(found) else results_service_pb2.GetDecisionResponse(decision=found),
     }
     pipeline.states = [job(OTHER, "RUNNING", "new"), job(OTHER, "CANCELLED", "new")]
     return pipeline.run("--until-decided", *more)
@@ -105,6 +107,16 @@ def test_the_answer_is_in_json_with_the_decision(pipeline: Pipeline, capsys: pyt
     made = json.loads(capsys.readouterr().out)
     assert (made["gate"]["exit_code"], made["gate"]["outcome"]) == (1, "regression")
     assert (made["decision"]["verdict"], made["decision"]["decided_at"]) == ("worse", 96)
+
+
+def test_the_ends_of_both_jobs_are_waited_for(pipeline: Pipeline) -> None:
+    """The candidate's may come long before the baseline's, and both before the results service hears of them."""
+    early = decision("UNSPECIFIED", -1, 1)
+    early.ClearField("saved")
+    waiting = [errors.NotFoundError("Decision not found"), results_service_pb2.GetDecisionResponse(decision=early)]
+    done = results_service_pb2.GetDecisionResponse(decision=decision("BETTER", 0.0, 0.2))
+    assert decide(pipeline, lambda request: waiting.pop(0) if waiting else done) == 0
+    assert [request.job_id for request in pipeline.fakes.requests("WatchJob")] == [OTHER, NEW]
 
 
 def test_the_end_of_the_time_leaves_the_decision(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from services import errors
 from tests.unit.client.command.gate.compared import Pipeline, main_with_job
 from tests.unit.client.fakes import JOB, OTHER, job
-from touchstone.v1 import job_pb2, scheduler_service_pb2
+from touchstone.v1 import job_pb2, results_service_pb2, scheduler_service_pb2
 from touchstone_client.command import main
+from touchstone_client.command.reports import stored
 
 
 def test_the_comparison_is_asked_for_one_sided_tests_at_five_percent(pipeline: Pipeline) -> None:
@@ -66,6 +68,31 @@ def test_a_model_or_a_job_must_be_named() -> None:
 def test_a_finished_job_is_judged_without_a_run(pipeline: Pipeline) -> None:
     assert main_with_job(pipeline) == 0
     assert pipeline.fakes.requests("CreateJob") == []
+
+
+NOT_STORED = (
+    errors.NotFoundError("Benchmark job not found"),
+    results_service_pb2.ResultsServiceGetJobResponse(job=job(OTHER, "RUNNING", "new")),
+)
+
+
+def test_an_end_that_is_not_stored_yet_is_waited_for(pipeline: Pipeline) -> None:
+    pipeline.stored = [*NOT_STORED]
+    early = errors.NotFoundError(f"Job {OTHER} has no finished run yet.")
+    pipeline.fakes.answers["Compare"] = lambda request: early if pipeline.stored else pipeline.comparison
+    assert pipeline.run() == 0
+    assert main_with_job(pipeline) == 0
+
+
+def test_an_end_that_is_never_stored_is_no_refusal(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stored, "_HEARD_S", 0.2)
+    pipeline.fakes.answers["Results.GetJob"] = lambda request: (
+        NOT_STORED[1] if request.job_id == OTHER else results_service_pb2.ResultsServiceGetJobResponse(job=job())
+    )
+    assert pipeline.run() == 5
+    assert f"has not stored the end of job {OTHER} after 0.2 s" in capsys.readouterr().err
 
 
 def test_the_answer_is_in_json(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:

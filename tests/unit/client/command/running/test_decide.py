@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from services import errors
 from tests.unit.client.fakes import DATASET, JOB, OTHER, Fakes, dataset_job
 from touchstone.v1 import (
     decision_pb2,
@@ -129,6 +130,17 @@ def test_without_a_verdict_the_command_fails_with_the_reasons(deciding: Fakes, c
     assert "It is not decided whether two@e is better than one@e" in captured.out
     assert "after 104 of 600 items" in captured.out
     assert "touchstone: one: " in captured.err
+
+
+def test_a_verdict_that_is_not_stored_yet_is_waited_for(deciding: Fakes, capsys: Captured) -> None:
+    early = found()
+    early.ClearField("saved")
+    early.verdict = job_pb2.DECISION_VERDICT_UNSPECIFIED
+    waiting = [errors.NotFoundError("Decision not found"), results_service_pb2.GetDecisionResponse(decision=early)]
+    done = deciding.answers["GetDecision"]
+    deciding.answers["GetDecision"] = lambda request: waiting.pop(0) if waiting else done
+    assert main(["decide", "one", "two", "--suite", "glue"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == SAID
 
 
 def test_programs_get_a_document(deciding: Fakes, capsys: Captured) -> None:

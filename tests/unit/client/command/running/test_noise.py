@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from services import errors
 from services.words import noise as words
 from tests.unit.client.fakes import DATASET, JOB, OTHER, Fakes, dataset_job
 from touchstone.v1 import endpoint_pb2, noise_pb2, queue_pb2, results_service_pb2, scheduler_service_pb2
@@ -56,6 +57,9 @@ def measured(fakes: Fakes) -> Fakes:
         "Scheduler.GetJob": lambda request: scheduler_service_pb2.GetJobResponse(
             job=dataset_job(request.job_id, "one", "COMPLETED")
         ),
+        "Results.GetJob": lambda request: results_service_pb2.ResultsServiceGetJobResponse(
+            job=dataset_job(request.job_id, "one", "COMPLETED")
+        ),
         "GetNoise": results_service_pb2.GetNoiseResponse(noise=FOUND),
     }
     return fakes
@@ -71,6 +75,18 @@ def test_each_asking_is_a_job_of_its_own(measured: Fakes, capsys: Captured) -> N
     assert [*measured.requests("GetNoise")[0].job_ids] == [JOB, OTHER]
     out = capsys.readouterr().out
     assert all(sentence in out for sentence in SAID)
+
+
+def test_nothing_is_measured_before_all_answers_are_stored(measured: Fakes) -> None:
+    stored = measured.answers["Results.GetJob"]
+    waiting = [errors.NotFoundError("Benchmark job not found")]
+    measured.answers["Results.GetJob"] = lambda request: waiting.pop() if waiting else stored(request)  # type: ignore[operator]
+    measured.answers["GetNoise"] = lambda request: (
+        errors.NotFoundError("Job has no finished run yet.")
+        if waiting
+        else results_service_pb2.GetNoiseResponse(noise=FOUND)
+    )
+    assert main(["noise", "one", "--suite", "gsm8k", "--repeats", "2"]) == 0
 
 
 def test_several_servings_are_asked_as_often(measured: Fakes) -> None:
