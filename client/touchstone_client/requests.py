@@ -172,6 +172,15 @@ def create_schedule(
     )
 
 
+def schedule_decision(
+    cron: str, decision: scheduler_service_pb2.StartDecisionRequest, time_zone: str, label: str, request_id: str
+) -> scheduler_service_pb2.CreateScheduleRequest:
+    decision.request_id = ""
+    return scheduler_service_pb2.CreateScheduleRequest(
+        request_id=request_id or uuid.uuid4().hex, cron=cron, time_zone=time_zone, decision=decision, label=label
+    )
+
+
 def start_watch(
     reference: str,
     cron: str,

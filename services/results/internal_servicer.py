@@ -11,6 +11,7 @@ from services import rpc
 from services.errors import ConflictError, InvalidRequestError
 from services.results.calls import recorded
 from services.results.decisions.evidence import read_evidence
+from services.results.decisions.reads import ended_with
 from services.results.experiments.preparing import Experiments
 from services.results.imports import reads as imported
 from services.results.intake import writes
@@ -142,12 +143,24 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
 
     async def ReadAlarm(self, request: internal.ReadAlarmRequest, context: Any) -> internal.ReadAlarmResponse:
         rpc.require_admin()
+        await self._ended(request.job_id)
+        return internal.ReadAlarmResponse(watch=await self._database.read_long(lambda c: read_alarm(c, request.job_id)))
+
+    async def ReadEndedDecision(
+        self, request: internal.ReadEndedDecisionRequest, context: Any
+    ) -> internal.ReadEndedDecisionResponse:
+        rpc.require_admin()
+        await self._ended(request.job_id)
+        found = await self._database.read_long(lambda c: ended_with(c, request.job_id))
+        return internal.ReadEndedDecisionResponse(decision=found)
+
+    async def _ended(self, job_id: str) -> None:
+        """Returns once the job's end is stored, and a few seconds later if it is not. Raises NotFoundError."""
         # The scheduler has stored the end, which comes from the audit trail within moments.
         for _ in range(_END_LOOKS):
-            if await self._database.read(lambda c: is_ended(c, request.job_id)):
+            if await self._database.read(lambda c: is_ended(c, job_id)):
                 break
             await asyncio.sleep(_END_LOOK_S)
-        return internal.ReadAlarmResponse(watch=await self._database.read_long(lambda c: read_alarm(c, request.job_id)))
 
     async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:
         left = context.time_remaining()

@@ -128,7 +128,8 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     hooks, deliveries = HookBucket(connection, aside), DeliveryBucket(connection, aside)
     courier = Courier(hooks, deliveries, process.caller, settings.webhooks, process.wall)
     webhooks = WebhookDesk(hooks, deliveries, courier, settings.webhooks, process.wall)
-    fanout = Fanout(hooks, deliveries, courier, process.results.alarm, process.wall)
+    alarm, decided = process.results.alarm, process.results.ended_decision
+    fanout = Fanout(hooks, deliveries, courier, alarm, decided, process.wall)
 
     # What these two cannot read is set aside when it is found in its bucket.
     async def heard(msg: Msg) -> None:

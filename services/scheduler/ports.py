@@ -162,6 +162,10 @@ class Results(Protocol):
         stored."""
         ...
 
+    async def ended_decision(self, job_id: str) -> decision_pb2.Decision | None:
+        """The decision whose jobs have all ended, this one last. Raises as `alarm`."""
+        ...
+
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         """What a job has measured so far. Raises NotFoundError."""
         ...

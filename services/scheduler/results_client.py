@@ -133,13 +133,22 @@ class ResultsClient:
 
     async def alarm(self, job_id: str) -> watch_pb2.Watch | None:
         request = results_internal_service_pb2.ReadAlarmRequest(job_id=job_id)
+        answer = await self._of_end(self._internal.ReadAlarm(request, timeout=_ASK_S, metadata=self._metadata))
+        return answer.watch if answer.HasField("watch") else None
+
+    async def ended_decision(self, job_id: str) -> decision_pb2.Decision | None:
+        request = results_internal_service_pb2.ReadEndedDecisionRequest(job_id=job_id)
+        answer = await self._of_end(self._internal.ReadEndedDecision(request, timeout=_ASK_S, metadata=self._metadata))
+        return answer.decision if answer.HasField("decision") else None
+
+    async def _of_end(self, call: Awaitable[T]) -> T:
+        """The answer about a job that has ended. Raises UnavailableError where it is to be asked for again."""
         try:
-            answer = await self._internal.ReadAlarm(request, timeout=_ASK_S, metadata=self._metadata)
+            return await call
         except grpc.aio.AioRpcError as error:
             told = rpc.from_rpc_error(error)
             # An answer that comes too late is asked for again, too.
             raise (UnavailableError(told.message) if isinstance(told, DeadlineError) else told) from error
-        return answer.watch if answer.HasField("watch") else None
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         request = results_service_pb2.GetJobResultRequest(job_id=job_id)

@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
 from services.bus import Room
-from services.errors import StandbyError
+from services.errors import InvalidRequestError, StandbyError
 from services.scheduler.admission import decision_rules
 from services.scheduler.jobs.fleet import Fleet
 from services.scheduler.lifecycle.job_registry import JobRegistry
@@ -146,8 +146,17 @@ class Servicer(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     # -- schedules ---------------------------------------------------------------------------------------------
 
     async def CreateSchedule(self, request: pb.CreateScheduleRequest, context: Any) -> pb.CreateScheduleResponse:
+        decision = request.decision if request.HasField("decision") else None
+        if decision is not None and request.HasField("spec"):
+            raise InvalidRequestError("A schedule creates jobs or decisions. Leave spec or decision out.", "decision")
         schedule = await self._lead().timetable.create(
-            rpc.identity(), request.request_id, request.cron, request.time_zone, request.spec, request.label
+            rpc.identity(),
+            request.request_id,
+            request.cron,
+            request.time_zone,
+            request.spec if decision is None else decision.baseline,
+            request.label,
+            decision=decision,
         )
         return pb.CreateScheduleResponse(schedule=schedule)
 

@@ -49,6 +49,20 @@ def said_of_race(found: decision_pb2.Decision, called: Sequence[str], margin: fl
     return said if len(left) == models else f"{said}. The best is one of them"
 
 
+def specs_of(found: decision_pb2.Decision) -> list[job_pb2.JobSpec]:
+    """Those of its models, the baseline's first."""
+    return [racer.job.spec for racer in found.racers] or [found.baseline.spec, found.candidate.spec]
+
+
+def said_of(found: decision_pb2.Decision, called: Sequence[str]) -> str:
+    """What was found of its models, which are called that, as a sentence without its end."""
+    margin = found.baseline.spec.deciding.margin
+    if found.racers:
+        return said_of_race(found, called, margin)
+    baseline, candidate = called
+    return said(found.verdict, candidate, baseline, margin)
+
+
 def is_left(racer: decision_pb2.Racer) -> bool:
     """Whether it is still in the race, or was at the end."""
     return racer.state in (_Racer.STATE_RACING, _Racer.STATE_BEST, _Racer.STATE_LEFT)

@@ -220,6 +220,18 @@ def test_a_repeated_request_has_the_answer_of_the_first(backend: Backend, things
     assert backend.call("POST", "/schedules", json=schedule)["schedule_id"] == planned["schedule_id"]
     assert planned["schedule_id"] in backend.call("POST", "/schedules", 409, json=schedule | {"label": "b"})["detail"]
     backend.call("DELETE", f"/schedules/{planned['schedule_id']}")
+    asked = {"suite": "demo", "limit": 5, "baseline": FLOOR, "candidate": FLOOR | {"model": "random"}, "margin": 0.02}
+    deciding = {"cron": "0 3 * * 1", "decision": asked, "request_id": f"decisions-{project}"}
+    planned = backend.call("POST", "/schedules", json=deciding)
+    assert backend.call("POST", "/schedules", json=deciding)["schedule_id"] == planned["schedule_id"]
+    assert (planned["job"]["model"], planned["job"]["priority"]) == (FLOOR["model"], "low")
+    assert ([one["model"] for one in planned["decision"]["candidates"]], planned["decision"]["margin"]) == (
+        ["random"],
+        0.02,
+    )
+    assert backend.call("GET", f"/decisions?schedule_id={planned['schedule_id']}")["decisions"] == []
+    backend.call("POST", "/schedules", 422, json=schedule | deciding)
+    backend.call("DELETE", f"/schedules/{planned['schedule_id']}")
     uploaded = upload(backend, request_id=f"upload-{project}")
     assert upload(backend, request_id=f"upload-{project}") == uploaded
     assert upload(backend, data=LINES + b"\n", request_id=f"upload-{project}") == uploaded, "the rows are the same"

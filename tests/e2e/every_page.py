@@ -13,7 +13,7 @@ from services.gateway.access import tokens
 from services.gateway.pages.compare.view import MOST
 from services.gateway.pages.jobs import rating
 from services.words import rubrics
-from tests.gateway import experiment_boards, fake_datasets, fake_decisions, fake_stored
+from tests.gateway import experiment_boards, fake_datasets, fake_decisions, fake_owned, fake_stored
 from tests.gateway.fake_data import HOSTILE, SUITES
 from tests.gateway.fake_world import World, busy_world, spec
 from tests.gateway.gateway_server import Running
@@ -22,7 +22,14 @@ from tests.gateway.test_access import with_tokens
 from tests.gateway.test_pages_judges import agreed, judged, judged_pairs
 from tests.nats_server import NatsServer
 from tests.unit.words.test_rubrics import CORRECT, TIPS
-from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2
+from touchstone.v1 import (
+    dataset_pb2,
+    item_result_pb2,
+    job_pb2,
+    results_service_pb2,
+    schedule_pb2,
+    scheduler_service_pb2,
+)
 from touchstone.v1.rubric_pb2 import Rubric
 
 REFUSED_KEY = "grok refused the key (invalid API key). Set XAI_API_KEY where the evaluator runs and restart it."
@@ -208,6 +215,26 @@ def _experiments(world: World) -> list[Place]:
     ]
 
 
+def _scheduled(world: World) -> schedule_pb2.Schedule:
+    """A schedule that has started decisions with every kind of end."""
+    asked = scheduler_service_pb2.CreateScheduleRequest(
+        cron="0 2 * * *", label="nightly", spec=spec("llama3.2:3b", "mmlu")
+    )
+    made = fake_owned.add_schedule(world, asked, "m.keller")
+    made.spec.deciding.error = 0.05
+    made.candidates.add().CopyFrom(spec("qwen2.5:7b", "mmlu"))
+    decided = [
+        fake_decisions.add(world, (0.55, 0.75), seed=2),
+        fake_decisions.add(world, (0.7, 0.71), seed=3),
+        fake_decisions.begun(world),
+    ]
+    for one in decided:
+        world.jobs[one.decision_id].spec.schedule_id = made.schedule_id
+    made.last_job_id = decided[-1].decision_id
+    made.last_problem = f"Its last decision, {made.last_job_id}, has not ended yet."
+    return made
+
+
 def _decisions(world: World) -> list[Place]:
     """Decisions with every verdict, one that runs, one of which nothing is known, and the form."""
     found = {
@@ -230,6 +257,7 @@ def _decisions(world: World) -> list[Place]:
     fake_decisions.stop(world, ended.job_id, "Stopped: the other side of its decision has ended.")
     return [
         Place("decisions", "/decisions"),
+        Place("decisions-of-a-schedule", f"/decisions?schedule={_scheduled(world).schedule_id}"),
         *(Place(f"decision-{name}", f"/decisions/{one.decision_id}") for name, one in found.items()),
         Place("decision-unknown", "/decisions/00000000-0000-4000-8000-000000000000", 404),
         Place("decision-new", "/decisions/new?candidate=ollama%7Cphi4-mini&work=glue"),

@@ -49,7 +49,12 @@ class Found:
 
     async def ListDecisions(self, request: Any, context: Any) -> Any:
         found = sorted(
-            (current(self.world, one) for one in self.world.decisions.values() if _has_jobs(self.world, one)),
+            (
+                current(self.world, one)
+                for one in self.world.decisions.values()
+                if _has_jobs(self.world, one)
+                and request.schedule_id in ("", self.world.jobs[one.decision_id].spec.schedule_id)
+            ),
             key=lambda one: -one.baseline.created_at.ToNanoseconds(),
         )
         for one in found:

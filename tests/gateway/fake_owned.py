@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services import rpc
 from services.errors import ConflictError, InvalidRequestError, NotFoundError
-from services.scheduler.admission import watch_rules
+from services.scheduler.admission import decision_rules, watch_rules
 from services.scheduler.requests.paging import after_of, paged, token_of
 from services.scheduler.schedules.cron import Cron
 from services.scheduler.webhooks.address import AddressRule
@@ -34,14 +34,25 @@ def create_schedule(
         raise InvalidRequestError("label must have at most 80 characters, all printable.", "label")
     asked = scheduler_service_pb2.CreateScheduleRequest()
     asked.CopyFrom(request)
-    asked.spec.priority = asked.spec.priority or job_pb2.PRIORITY_LOW
-    fake_admission.full(world, asked.spec)
+    sides: list[job_pb2.Deciding] = []
+    candidates: list[job_pb2.JobSpec] = []
+    if request.HasField("decision"):
+        sides = decision_rules.sides(request.decision)
+        asked.spec.CopyFrom(asked.decision.baseline)
+        candidates = decision_rules.specs(asked.decision)[1:]
+    for spec in (asked.spec, *candidates):
+        spec.priority = spec.priority or job_pb2.PRIORITY_LOW
+        fake_admission.full(world, spec)
+    for spec, side in zip((asked.spec, *candidates), sides, strict=False):
+        spec.deciding.CopyFrom(side)
     for known in world.schedules.values():
         if request.request_id and (known.owner, known.request_id) == (owner, request.request_id):
-            if (known.cron, known.spec, known.label) != (asked.cron, asked.spec, asked.label):
+            same = (known.cron, known.spec, [*known.candidates], known.label)
+            if same != (asked.cron, asked.spec, candidates, asked.label):
                 raise ConflictError(refusals.id_used(request.request_id, f"schedule {known.schedule_id}"))
             return scheduler_service_pb2.CreateScheduleResponse(schedule=known)
     made = add_schedule(world, asked, owner)
+    made.candidates.extend(candidates)
     made.next_at.FromMilliseconds(int(times.next(now) * 1000))
     return scheduler_service_pb2.CreateScheduleResponse(schedule=made)
 

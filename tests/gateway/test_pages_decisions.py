@@ -50,6 +50,68 @@ async def test_the_list_has_pages(gateway: Running, monkeypatch: pytest.MonkeyPa
     assert second.count('<th scope="row"') == 1
 
 
+async def test_a_schedule_of_decisions_has_a_page_with_what_they_found(gateway: Running) -> None:
+    sent = FIELDS | {"cron": "0 2 * * 1", "label": "nightly", "margin": "2"}
+    made = await gateway.client.post(FORM, data=sent)
+    (schedule,) = gateway.world.schedules.values()
+    address = f"/decisions?schedule={schedule.schedule_id}"
+    assert (made.status_code, made.headers["location"]) == (303, address)
+    assert (schedule.spec.model, schedule.candidates[0].model) == ("llama3.2:3b", "phi4-mini")
+    assert (schedule.cron, schedule.label, schedule.spec.deciding.margin) == ("0 2 * * 1", "nightly", 0.02)
+    assert not gateway.world.jobs, "nothing is asked now"
+    again = await gateway.client.post(FORM, data=sent)
+    assert (again.headers["location"], len(gateway.world.schedules)) == (address, 1)
+    told = words(await page(gateway, address))
+    assert "nightly · Is phi4-mini better than llama3.2:3b? · demo · 0 2 * * 1 UTC" in told
+    assert "The next decision starts at" in told
+    assert "This schedule has not started a decision yet." in told
+
+    found = fake_decisions.add(gateway.world)
+    fake_decisions.add(gateway.world, models=("phi4-mini", "gemma3:4b"))
+    gateway.world.jobs[found.decision_id].spec.schedule_id = schedule.schedule_id
+    schedule.last_job_id, schedule.last_problem = found.decision_id, "Its last decision has not ended yet."
+    told = words(await page(gateway, address))
+    assert "Its last decision has not ended yet." in told
+    figures = f"{100 * found.difference:+.1f} {100 * found.low:+.1f} to {100 * found.high:+.1f}"
+    asked = f"{found.decided_at} of 600 {100 * found.saved.items / 1200:.1f} %"
+    assert f"qwen2.5:7b is better than llama3.2:3b. {figures} {asked}" in told
+    assert "gemma3:4b" not in told
+    of_decision = await page(gateway, f"/decisions/{found.decision_id}")
+    assert f'href="/decisions?schedule={schedule.schedule_id}">Its schedule</a>' in of_decision
+    settings = await page(gateway, "/settings")
+    assert f'<a href="{address}">nightly</a>' in settings
+    assert "decides: phi4-mini against llama3.2:3b at ollama, demo" in words(settings)
+    assert f'href="/decisions/{found.decision_id}"' in settings
+
+    del gateway.world.schedules[schedule.schedule_id]
+    assert "qwen2.5:7b is better than llama3.2:3b." in words(await page(gateway, address)), "deleted"
+    assert (await gateway.client.get("/decisions?schedule=unknown")).status_code == 404
+
+
+async def test_a_decision_is_repeated_on_a_schedule(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world, margin=0.05)
+    said = await page(gateway, f"/decisions/{found.decision_id}")
+    address = f"/settings?job={found.decision_id}#schedules"
+    assert f'href="{address}">Repeat on a schedule</a>' in said
+    assert f'value="{found.decision_id}"' in await page(gateway, address.partition("#")[0])
+    candidate = gateway.world.jobs[found.decision_id].spec.deciding.against_job_id
+    gateway.world.jobs[candidate].spec.sampling.temperature = 0.5
+    sent = {"job": candidate, "cron": "0 2 * * 1"}
+    assert (await gateway.client.post("/settings/schedules", data=sent)).status_code == 303
+    (schedule,) = gateway.world.schedules.values()
+    assert (schedule.spec.model, schedule.spec.deciding.margin) == ("llama3.2:3b", 0.05)
+    assert not schedule.spec.deciding.against_job_id
+    assert (schedule.candidates[0].model, schedule.candidates[0].sampling.temperature) == ("qwen2.5:7b", 0.5)
+
+
+async def test_a_wrong_time_is_said_in_the_form(gateway: Running) -> None:
+    answer = await gateway.client.post(FORM, data=FIELDS | {"cron": "daily"})
+    assert answer.status_code == 422
+    assert "cron must have five fields" in answer.text
+    assert 'value="daily"' in answer.text
+    assert not gateway.world.schedules
+
+
 async def test_a_decision_reads_without_statistics_and_draws_its_evidence(gateway: Running) -> None:
     found = fake_decisions.add(gateway.world, margin=0.05)
     said = await page(gateway, f"/decisions/{found.decision_id}")

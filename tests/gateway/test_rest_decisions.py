@@ -35,6 +35,36 @@ async def get(gateway: Running, path: str = "", status: int = 200, **query: Any)
     return answer.json()
 
 
+async def test_a_schedule_starts_decisions(gateway: Running) -> None:
+    schedules = PATH.replace("decisions", "schedules")
+    asked = ASKED | {"margin": 0.02, "order_seed": 7, "budget_usd": None, "further_candidates": [ONE]}
+    body = {"cron": "0 3 * * 1", "label": "nightly", "decision": asked}
+    answer = await gateway.client.post(schedules, json=body)
+    assert answer.status_code == 200, answer.text
+    await conforms(answer)
+    made = answer.json()
+    (stored,) = gateway.world.schedules.values()
+    assert [one.model for one in (stored.spec, *stored.candidates)] == [ONE["model"], TWO["model"], ONE["model"]]
+    assert (stored.spec.deciding.margin, stored.candidates[0].deciding.candidate) == (0.02, True)
+    assert [one["model"] for one in made["decision"]["candidates"]] == [TWO["model"], ONE["model"]]
+    assert (made["decision"]["margin"], made["decision"]["error"], made["decision"]["order_seed"]) == (0.02, 0.05, 7)
+    for wrong, field in (
+        (body | {"job": {"project_id": 1, "config": ONE}}, "job"),
+        ({"cron": "0 3 * * 1"}, "job"),
+        (body | {"decision": ASKED | {"dataset_id": "ds_1"}}, "decision.suite"),
+        (body | {"decision": ASKED | {"candidate": TWO | {"dataset_id": "ds_1"}}}, "decision.candidate.dataset_id"),
+    ):
+        answer = await gateway.client.post(schedules, json=wrong)
+        await conforms(answer)
+        assert (answer.status_code, [one["field"] for one in answer.json()["errors"]]) == (422, [field])
+    found = fake_decisions.add(gateway.world)
+    fake_decisions.add(gateway.world)
+    gateway.world.jobs[found.decision_id].spec.schedule_id = made["schedule_id"]
+    (listed,) = (await get(gateway, schedule_id=made["schedule_id"]))["decisions"]
+    assert (listed["decision_id"], listed["schedule_id"]) == (found.decision_id, made["schedule_id"])
+    assert len((await get(gateway))["decisions"]) == 2
+
+
 async def test_a_decision_asks_both_models_the_same(gateway: Running) -> None:
     both = {"tasks": ["sentiment"], "limit": 50, "seed": 3, "priority": "low", "labels": {"why": "upgrade"}}
     more = {"error": 0.1, "margin": 0.02, "order_seed": 7, "budget_usd": None, "request_id": "r1"}

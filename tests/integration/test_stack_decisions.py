@@ -9,14 +9,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 import grpc
 import pytest
 
 from services import decision_order
+from tests.integration.test_stack_users import receiver_thread
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.stub import Behaviour
+from tests.servers.webhook_receiver import Receiver
 from tests.stack import Stack, running, touchstone, until
 from tests.stack_decisions import ended, started
 from tests.stub_thread import stub_thread
@@ -24,6 +27,7 @@ from touchstone.v1 import (
     dataset_pb2,
     dataset_service_pb2,
     dataset_service_pb2_grpc,
+    decision_pb2,
     job_pb2,
     results_service_pb2,
     scheduler_service_pb2,
@@ -230,6 +234,52 @@ def test_two_prompts_of_the_same_rows_are_decided_between(stack: Stack, dataset:
     made = touchstone(stack, "decide", "weak@one", "strong@two", "--dataset", dataset, "--set", f"2:dataset={other}")
     assert made.returncode == 0, made.stderr
     assert "strong@two is better than weak@one" in made.stdout
+
+
+def test_a_schedule_starts_whole_decisions_although_the_scheduler_is_killed(stack: Stack, dataset: str) -> None:
+    with receiver_thread() as receiver, stack.client() as client:
+        told = {"url": f"{receiver.url}/told", "events": ["decision.ended"]}
+        webhook = client.post("/webhooks", json=told).raise_for_status().json()["webhook_id"]
+        until(lambda: time.time() % 60 < 50)
+        made = touchstone(stack, "schedules", "decide", "* * * * *", "weak@one", "strong@two", "--dataset", dataset)
+        assert made.returncode == 0, made.stderr
+        schedule_id, due = made.stdout.strip(), 60 * (time.time() // 60 + 1)
+        until(lambda: time.time() >= due, 70, 0.01)
+        # While it comes due, between its decision and the next look at the clock, and while the decision runs.
+        stack.kill("scheduler")
+        until(lambda: decisions_of(stack, schedule_id), 60, 0.01)
+        stack.kill("scheduler")
+        until(lambda: decisions_of(stack, schedule_id)[0].pairs, 60)
+        stack.kill("scheduler")
+        until(lambda: sum(one.HasField("saved") for one in decisions_of(stack, schedule_id)) == 2, 180)
+        client.delete(f"/schedules/{schedule_id}").raise_for_status()
+        found = decisions_of(stack, schedule_id)
+        until(lambda: len({told["decision_id"] for told in ended_of(receiver)}) == len(found))
+        client.delete(f"/webhooks/{webhook}").raise_for_status()
+    assert {one.verdict for one in found} == {job_pb2.DECISION_VERDICT_BETTER}
+    assert len({one.baseline.created_at.seconds // 60 for one in found}) == 2
+    assert len({one.baseline.spec.deciding.seed for one in found}) == 2
+    # Two jobs of each, and no others.
+    listed = stack.results.ListJobs(results_service_pb2.ResultsServiceListJobsRequest(page_size=200), timeout=30).jobs
+    pairs = {one.job_id: one.spec.deciding.against_job_id for one in listed if one.spec.schedule_id == schedule_id}
+    assert pairs == {one: other for two in found for one, other in permutations(sides_of(two))}
+    for one in ended_of(receiver):
+        assert (one["schedule_id"], one["verdict"], one["saved"]["items"] > 0) == (schedule_id, "better", True)
+        assert one["words"] == "strong@two is better than weak@one."
+
+
+def decisions_of(stack: Stack, schedule_id: str) -> list[decision_pb2.Decision]:
+    request = results_service_pb2.ListDecisionsRequest(schedule_id=schedule_id)
+    return list(stack.results.ListDecisions(request, timeout=30).decisions)
+
+
+def sides_of(found: decision_pb2.Decision) -> tuple[str, str]:
+    return found.baseline.job_id, found.candidate.job_id
+
+
+def ended_of(receiver: Receiver) -> list[dict[str, Any]]:
+    """What calls said of decisions; a call may come twice."""
+    return [json.loads(call.body)["decision"] for call in receiver.to("/told")]
 
 
 def test_the_command_says_it_in_a_sentence(stack: Stack, dataset: str) -> None:

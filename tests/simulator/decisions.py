@@ -109,8 +109,17 @@ class Decisions:
                 self._alone[other.job_id] = job.job_id
         if job.attempt == 1 and job.state == COMPLETED and job.job_id in self._alone:
             self.history.broken.append(f"job {job.job_id} ran on when {other.job_id}, its other side, had ended")
+        if job.spec.schedule_id and len(self.history.places[job.job_id]) == 1:
+            self._is_alone(job, other)
         if job.attempt == 1 and job.HasField("decided"):
             self._check(job, job.decided.verdict, job.decided.pairs)
+
+    def _is_alone(self, job: job_pb2.Job, other: job_pb2.Job) -> None:
+        """Notes a job that a schedule has started while an earlier decision of it was under way."""
+        for job_id in self.history.records.keys() - {job.job_id, other.job_id}:
+            known = self.history.job(job_id)
+            if known.spec.schedule_id == job.spec.schedule_id and known.attempt == 1 and known.state not in ENDED:
+                self.history.broken.append(f"job {job.job_id} was started by a schedule while job {job_id} was live")
 
     def _other(self, job: job_pb2.Job) -> job_pb2.Job | None:
         other = job.spec.deciding.against_job_id
@@ -279,14 +288,18 @@ class DecisionUsers:
 
     def operations(self) -> list[tuple[int, Callable[[], Awaitable[None]]]]:
         """What may be done now, each with its weight."""
-        return [(4, self.start)]
+        return [(4, self.start), *([(4, self.schedule)] if self._users.plans else [])]
 
     async def begin(self) -> None:
         """What the first of the users does: up to three decisions at once, for two slots."""
         await asyncio.gather(*(self.start() for _ in range(self._chance.choice([1, 1, 3]))))
 
-    async def start(self) -> None:
-        """A decision between two models, which may be equal or one."""
+    async def schedule(self) -> None:
+        """A decision each minute from now on."""
+        await self._users.schedule_of(pb.CreateScheduleRequest(decision=self._request()))
+
+    def _request(self) -> pb.StartDecisionRequest:
+        """Between two models, which may be equal or one; without an id."""
         baseline = self._users.bare_spec()
         baseline.suite.suite = "demo"
         baseline.suite.tasks.extend(["sentiment", "entailment"][: self._chance.randint(1, 2)])
@@ -296,14 +309,18 @@ class DecisionUsers:
         candidate.sampling.seed = self._users.unknown()
         for spec in (baseline, candidate):
             spec.model = self._chance.choice(list(SKILLS))
-        request = pb.StartDecisionRequest(
-            request_id=f"request-{self._users.unknown()}",
+        return pb.StartDecisionRequest(
             baseline=baseline,
             candidate=candidate,
             error=self._chance.choice([0.05, 0.5]),
             margin=self._chance.choice([0.0, 0.0, 0.4]),
             seed=self._chance.randrange(1 << 31),
         )
+
+    async def start(self) -> None:
+        """A decision now."""
+        request = self._request()
+        request.request_id = f"request-{self._users.unknown()}"
         for _ in range(self._chance.randint(1, 4)):
             answer = await self._users.start_decision(request)
             if answer is not None:

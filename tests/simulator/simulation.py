@@ -44,8 +44,9 @@ _WITH_EXPERIMENTS = 0.05
 """The share of worlds with experiments; these have datasets, too."""
 _WITH_JUDGES = 0.05
 """The same of worlds with judges of single jobs."""
-_WITH_DECISIONS, _REFUSED, _FEW_SLOW = 0.03, 0.03, 0.05
-"""The share of worlds with decisions, of calls that some of these refuse for good, and of calls that are slow."""
+_WITH_DECISIONS, _WITH_PLANS, _REFUSED, _FEW_SLOW = 0.03, 0.3, 0.03, 0.05
+"""The share of worlds with decisions, of these with schedules in any case, of calls that some refuse for good, and of
+calls that are slow."""
 _WITH_GAPS, _GAPS = 0.7, 0.04
 """The share of these in which items stay without an answer at first, and of such calls: their jobs run again after they
 were judged."""
@@ -90,7 +91,7 @@ class Simulation:
         self.receivers = Receivers(chance)
         self.promises = Promises(self.history, self.nats, self.receivers)
         self.history.failures_are_injected = self.weather.fails > 0
-        self.plans = chance.random() < 0.2
+        self.plans = chance.random() < 0.2 or (has_decisions(seed) and Random(seed + 7 * _APART).random() < _WITH_PLANS)
         self.datasets = Datasets(self.history) if has_datasets(seed) else None
         self.experimenters: ExperimentUsers | None = None
         self.experiments = Experiments(self.history) if has_experiments(seed) else None

@@ -190,9 +190,11 @@ class Users:
 
     async def schedule(self) -> None:
         """A job each minute from now on."""
-        request = pb.CreateScheduleRequest(
-            request_id=f"request-{self.unknown()}", cron="* * * * *", spec=self.spec(), label="each minute"
-        )
+        await self.schedule_of(pb.CreateScheduleRequest(spec=self.spec()))
+
+    async def schedule_of(self, request: pb.CreateScheduleRequest) -> None:
+        """The same for what the request asks."""
+        request.request_id, request.cron, request.label = f"request-{self.unknown()}", "* * * * *", "each minute"
         asked = self._wall()
         for _ in range(self._chance.randint(1, 3)):
             answer = await self.ask("create a schedule", self._scheduler.CreateSchedule, request)

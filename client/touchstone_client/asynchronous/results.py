@@ -227,9 +227,9 @@ class Results(Calls):
         )
         return await self._ask(request, results_service_pb2.GetLeaderboardResponse)
 
-    async def decisions(self) -> AsyncIterator[decision_pb2.Decision]:
-        """Decisions, newest first, without their paths."""
-        request = results_service_pb2.ListDecisionsRequest(page_size=50)
+    async def decisions(self, schedule_id: str = "") -> AsyncIterator[decision_pb2.Decision]:
+        """Decisions, newest first, without their paths; only those that a schedule has started, if its id is given."""
+        request = results_service_pb2.ListDecisionsRequest(page_size=50, schedule_id=schedule_id)
         async for page in self._pages(request, results_service_pb2.ListDecisionsResponse):
             for found in page.decisions:
                 yield found

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from services.words import decisions
 from services.words.watches import DEFAULT_ERROR, DEFAULT_ITEMS
 from touchstone.v1 import (
     endpoint_pb2,
@@ -85,6 +86,26 @@ class Installation(Calls):
     ) -> schedule_pb2.Schedule:
         """Runs a job again and again. `cron` has five fields; `time_zone` is an IANA name, UTC when empty."""
         request = requests.create_schedule(cron, spec, time_zone, label, request_id)
+        answer = self._ask(request, scheduler_service_pb2.CreateScheduleResponse)
+        return answer.schedule
+
+    def schedule_decision(
+        self,
+        cron: str,
+        baseline: job_pb2.JobSpec,
+        candidate: job_pb2.JobSpec,
+        *further: job_pb2.JobSpec,
+        error: float = decisions.DEFAULT_ERROR,
+        margin: float = 0.0,
+        seed: int = 0,
+        time_zone: str = "",
+        label: str = "",
+        request_id: str = "",
+    ) -> schedule_pb2.Schedule:
+        """Starts a decision again and again, as `start_decision` does, each in another order. None starts while
+        the last one has not ended. `decisions` with the schedule's id lists what they found."""
+        decision = requests.start_decision(baseline, candidate, further, error, margin, seed, "")
+        request = requests.schedule_decision(cron, decision, time_zone, label, request_id)
         answer = self._ask(request, scheduler_service_pb2.CreateScheduleResponse)
         return answer.schedule
 

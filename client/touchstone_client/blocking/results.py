@@ -219,9 +219,9 @@ class Results(Calls):
         )
         return self._ask(request, results_service_pb2.GetLeaderboardResponse)
 
-    def decisions(self) -> Iterator[decision_pb2.Decision]:
-        """Decisions, newest first, without their paths."""
-        request = results_service_pb2.ListDecisionsRequest(page_size=50)
+    def decisions(self, schedule_id: str = "") -> Iterator[decision_pb2.Decision]:
+        """Decisions, newest first, without their paths; only those that a schedule has started, if its id is given."""
+        request = results_service_pb2.ListDecisionsRequest(page_size=50, schedule_id=schedule_id)
         for page in self._pages(request, results_service_pb2.ListDecisionsResponse):
             yield from page.decisions
 

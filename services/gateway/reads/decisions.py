@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from services import rpc
 from services.errors import NotFoundError
 from services.gateway.backend import Backend
 from services.gateway.reads import jobs
 from services.words import refusals
-from services.words.decisions import job_ids, said, said_of_race
+from services.words.decisions import job_ids, said_of
 from services.words.decisions import names as called
 from services.words.jobs import is_finished
 from touchstone.v1 import decision_pb2, job_pb2, results_service_pb2, scheduler_service_pb2
@@ -77,19 +79,28 @@ def asked_pairs(decision: decision_pb2.Decision) -> int:
 
 
 def names(decision: decision_pb2.Decision) -> list[str]:
-    """What its models are called, the baseline first: by their ids alone, where those differ."""
-    specs = [job.spec for job in jobs_of(decision)]
+    """What its models are called, the baseline first."""
+    return short_names([job.spec for job in jobs_of(decision)])
+
+
+def short_names(specs: Sequence[job_pb2.JobSpec]) -> list[str]:
+    """What models are called together: by their ids alone, where those differ."""
     models = [spec.model for spec in specs]
     return models if len({*models}) == len(models) else called(specs)
 
 
+def again(decision: decision_pb2.Decision) -> scheduler_service_pb2.StartDecisionRequest:
+    """What starts another decision like it, at the usual priority and without taking answers of others."""
+    baseline, candidate, *further = (jobs.spec_again(job) for job in jobs_of(decision))
+    side = decision.baseline.spec.deciding
+    return scheduler_service_pb2.StartDecisionRequest(
+        baseline=baseline, candidate=candidate, further_candidates=further, error=side.error, margin=side.margin
+    )
+
+
 def words(decision: decision_pb2.Decision) -> str:
     """What was found, as a sentence."""
-    margin = decision.baseline.spec.deciding.margin
-    if decision.racers:
-        return f"{said_of_race(decision, names(decision), margin)}."
-    baseline, candidate = names(decision)
-    return f"{said(decision.verdict, candidate, baseline, margin)}."
+    return f"{said_of(decision, names(decision))}."
 
 
 def ended(decision: decision_pb2.Decision) -> job_pb2.Job | None:

@@ -171,6 +171,15 @@ def copy_of(source: job_pb2.Job, rerun: list[item_result_pb2.Outcome]) -> job_pb
     return spec
 
 
+def spec_again(source: job_pb2.Job) -> job_pb2.JobSpec:
+    """What the job asked for, without what belongs to this job alone, so that another job can ask it."""
+    spec = job_pb2.JobSpec()
+    spec.CopyFrom(source.spec)
+    for field in ("reuse", "priority", "watching", "deciding", "schedule_id"):
+        spec.ClearField(field)
+    return spec
+
+
 _NEW_S = 10.0
 _SETTLE_S = 1.0
 _SETTLE_STEP_S = 0.02

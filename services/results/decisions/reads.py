@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from services.errors import NotFoundError
+from services.errors import NotFoundError, UnavailableError
 from services.results import paging
 from services.results.decisions.evidence import read_evidence
 from services.results.runs import job_reads
@@ -95,6 +95,18 @@ def _keep_decided(racer: decision_pb2.Racer, decided: job_pb2.Decided) -> None:
     racer.difference, racer.low, racer.high = decided.difference, decided.low, decided.high
 
 
+def ended_with(connection: Connection, job_id: str) -> decision_pb2.Decision | None:
+    """The decision whose jobs have all ended, this one last; None for others. So one of its jobs says so, whenever they
+    are asked. Raises NotFoundError, and UnavailableError while the job's end is not stored."""
+    job = job_reads.get_job(connection, job_id)
+    if not job.spec.HasField("deciding"):
+        return None
+    if job.attempt == 1 and job.state not in FINISHED:
+        raise UnavailableError(f"The end of job {job_id} is not stored yet. Ask again.")
+    ((last,),) = connection.execute(query("decisions/last_ended"), {"jobs": job_ids(job)}).fetchall()
+    return _decision(connection, job, EVERYTHING, whole=False) if last == job_id else None
+
+
 def list_decisions(
     connection: Connection, request: results_service_pb2.ListDecisionsRequest, visible: Visibility = EVERYTHING
 ) -> results_service_pb2.ListDecisionsResponse:
@@ -107,6 +119,7 @@ def list_decisions(
         {
             "after_at": paging.time_of(after[0]) if after else None,
             "after_job": after[1] if after else None,
+            "schedule_id": request.schedule_id,
             "size": size + 1,
             **visible.parameters,
         },

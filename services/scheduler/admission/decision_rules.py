@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ from services.errors import ConflictError, InvalidRequestError
 from services.scheduler.jobs.job import Job
 from services.words import refusals
 from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MODELS
-from touchstone.v1 import job_pb2
+from touchstone.v1 import job_pb2, schedule_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
 _SAME = {"mode": "mode", "priority": "priority", "reading": "layers that read answers"}
@@ -81,6 +82,21 @@ def _check(field: str, spec: job_pb2.JobSpec) -> None:
         raise InvalidRequestError("A decision asks models. Of reuse, only any_job is possible.", f"{field}.reuse")
     if spec.suite.repeats > 1:
         raise InvalidRequestError(refusals.between("repeats", 0, 1), f"{field}.suite.repeats")
+
+
+def next_jobs(schedule: schedule_pb2.Schedule) -> list[job_pb2.JobSpec]:
+    """The specs of the next decision of a schedule. A time has one order, however often it is tried. Another time has
+    another one: first items that happen to favour one model would favour it each time."""
+    asked = []
+    drawn = f"{schedule.spec.deciding.seed}:{schedule.schedule_id}:{schedule.next_at.ToSeconds()}"
+    # Programs that read JSON know whole numbers of up to 53 bits.
+    seed = int.from_bytes(hashlib.sha256(drawn.encode()).digest()[:8]) >> 11
+    for spec in (schedule.spec, *schedule.candidates):
+        one = job_pb2.JobSpec()
+        one.CopyFrom(spec)
+        one.deciding.seed = seed
+        asked.append(one)
+    return asked
 
 
 def require_ended(job: Job, others: Sequence[Job]) -> None:

@@ -99,11 +99,12 @@ class Desk:
             scheduled.dataset.CopyFrom(full.dataset)
         return scheduled
 
-    async def create_scheduled(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
-        """As `create`, for a spec that `check` has given. No user can choose a `request_id` with spaces."""
-        context = await self._contexts.of(owner, spec)
-        (job,) = await self._registry.finish_anyway(self._create(owner, request_id, [(spec, context)]))
-        return job
+    async def create_scheduled(
+        self, owner: Identity, request_id: str, specs: Sequence[job_pb2.JobSpec]
+    ) -> list[job_pb2.Job]:
+        """As `create_all`, for specs that `check` has given. No user can choose a `request_id` with spaces."""
+        asked = [(spec, await self._contexts.of(owner, spec)) for spec in specs]
+        return await self._registry.finish_anyway(self._create(owner, request_id, asked))
 
     async def create_judge(self, owner: Identity, request_id: str, spec: job_pb2.JobSpec) -> job_pb2.Job:
         """As `create`, for a judge of one attempt of a completed job. No user can choose a `request_id` with spaces."""

@@ -1,8 +1,9 @@
 """Schedules: callers' requests, and the jobs that schedules make at their times.
 
-A time makes one job, through any crash: the request id of the job names schedule and time, and the schedule moves on
-only after the job is stored. A paused schedule has no next time. One job makes up for times that passed without a
-leader, or while a disk had no room for new jobs. When the clock steps back, each schedule computes its next time again.
+A time makes one job, or the jobs of one decision in one write, through any crash: their request id names schedule and
+time, and the schedule moves on only after they are stored. A paused schedule has no next time. One job makes up for
+times that passed without a leader, or while a disk had no room for new jobs. When the clock steps back, each schedule
+computes its next time again.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from services.errors import (
     TouchstoneError,
 )
 from services.rpc import Identity, check_request_id
-from services.scheduler.admission import watch_rules
+from services.scheduler.admission import decision_rules, watch_rules
 from services.scheduler.admission.validation import require_project
 from services.scheduler.jobs.job import seconds, stamp
+from services.scheduler.lifecycle.deciding import others
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import LeadershipLostError, Schedules
 from services.scheduler.requests.job_requests import Desk
@@ -36,6 +38,7 @@ from services.scheduler.schedules.cron import Cron, next_time, note_done
 from services.telemetry import metrics
 from services.words import refusals
 from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
+from touchstone.v1 import scheduler_service_pb2 as pb
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +76,10 @@ class Timetable:
         spec: job_pb2.JobSpec,
         label: str,
         watching: job_pb2.Watching | None = None,
+        decision: pb.StartDecisionRequest | None = None,
     ) -> schedule_pb2.Schedule:
-        """Of a watch, if `watching` says what it asks. The same request id returns the same schedule.
+        """Of a watch, if `watching` says what it asks; of decisions, if `decision` says which, its baseline being
+        `spec`. The same request id returns the same schedule.
 
         Raises InvalidRequestError, LimitReachedError, ConflictError, PermissionDeniedError, and what a job with this
         spec would raise.
@@ -85,9 +90,13 @@ class Timetable:
         times.require_period(limits.schedule_period_s, now)
         if len(label) > _MOST_LABEL or not label.isprintable():
             raise InvalidRequestError(f"label must have at most {_MOST_LABEL} characters, all printable.", "label")
-        checked = await self._desk.check(caller, spec)
+        sides = decision_rules.sides(decision) if decision is not None else []
+        specs = decision_rules.specs(decision) if decision is not None else [spec]
+        checked, *candidates = [await self._desk.check(caller, one) for one in specs]
         if watching is not None:
             checked.watching.CopyFrom(watching)
+        for one, side in zip((checked, *candidates), sides, strict=False):
+            one.deciding.CopyFrom(side)
         schedule = schedule_pb2.Schedule(
             schedule_id=str(uuid.uuid4()),
             owner=caller.user,
@@ -95,6 +104,7 @@ class Timetable:
             cron=" ".join(cron.split()),
             time_zone=time_zone or "UTC",
             spec=checked,
+            candidates=candidates,
             request_id=request_id,
         )
         stamp(schedule.created_at, now)
@@ -139,7 +149,8 @@ class Timetable:
         if self._waits_for_room(schedule, self._wall()):
             shown.last_problem = self._registry.room.sentence
         if not caller.is_admin and caller.user != schedule.owner:
-            shown.spec.ClearField("webhook_url")
+            for spec in (shown.spec, *shown.candidates):
+                spec.ClearField("webhook_url")
             shown.ClearField("request_id")
         return shown
 
@@ -239,18 +250,17 @@ class Timetable:
             self._making.discard(schedule.schedule_id)
 
     async def _make_job(self, schedule: schedule_pb2.Schedule) -> None:
-        spec = job_pb2.JobSpec()
-        spec.CopyFrom(schedule.spec)
-        if watches := schedule.spec.HasField("watching"):
-            last = self._registry.jobs.get(schedule.last_job_id)
-            if last is not None and last.live:
-                schedule.last_problem = f"Its last run, job {last.id}, has not ended yet."
-                return
-            spec = watch_rules.next_run(schedule)
-        spec.schedule_id = schedule.schedule_id
+        watches, decides = schedule.spec.HasField("watching"), bool(schedule.candidates)
+        if (watches or decides) and self._last_is_live(schedule):
+            which = "decision," if decides else "run, job"
+            schedule.last_problem = f"Its last {which} {schedule.last_job_id}, has not ended yet."
+            return
+        specs = _next_jobs(schedule)
+        for spec in specs:
+            spec.schedule_id = schedule.schedule_id
         owner = Identity(schedule.owner, token_pb2.ROLE_USER)
         try:
-            job = await self._desk.create_scheduled(owner, _request_id(schedule), spec)
+            job, *_ = await self._desk.create_scheduled(owner, _request_id(schedule), specs)
         except (LeadershipLostError, NoRoomError):
             raise
         except TouchstoneError as error:
@@ -263,6 +273,11 @@ class Timetable:
             # By what the job asks: a repeated time finds its job.
             schedule.canaries_asked = job.spec.watching.start + len(job.spec.watching.canaries)
         schedule.last_at.CopyFrom(job.created_at)
+
+    def _last_is_live(self, schedule: schedule_pb2.Schedule) -> bool:
+        """Whether its last job has not ended, or another job of that decision."""
+        last = self._registry.jobs.get(schedule.last_job_id)
+        return last is not None and any(job.live for job in (last, *others(self._registry, last)))
 
     def _move_on(self, schedule: schedule_pb2.Schedule) -> None:
         """Past times count as one."""
@@ -286,9 +301,21 @@ def _is_due(schedule: schedule_pb2.Schedule, now: float) -> bool:
     return schedule.HasField("next_at") and seconds(schedule.next_at) <= now
 
 
+def _next_jobs(schedule: schedule_pb2.Schedule) -> list[job_pb2.JobSpec]:
+    """Those of its next time, without its id."""
+    if schedule.candidates:
+        return decision_rules.next_jobs(schedule)
+    if schedule.spec.HasField("watching"):
+        return [watch_rules.next_run(schedule)]
+    spec = job_pb2.JobSpec()
+    spec.CopyFrom(schedule.spec)
+    return [spec]
+
+
 def _request_id(schedule: schedule_pb2.Schedule) -> str:
     return f"schedule {schedule.schedule_id} {schedule.next_at.ToSeconds()}"
 
 
 def _asked(schedule: schedule_pb2.Schedule) -> tuple[object, ...]:
-    return schedule.cron, schedule.time_zone, schedule.label, schedule.spec.SerializeToString(deterministic=True)
+    specs = (spec.SerializeToString(deterministic=True) for spec in (schedule.spec, *schedule.candidates))
+    return schedule.cron, schedule.time_zone, schedule.label, *specs

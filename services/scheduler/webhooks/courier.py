@@ -20,8 +20,8 @@ from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks import deliveries
 from services.scheduler.webhooks.address import host_of
 from services.scheduler.webhooks.ports import Caller, Deliveries, Hooks
-from services.words.jobs import WATCH_ALARM
-from touchstone.v1 import job_pb2, watch_pb2, webhook_pb2
+from services.words.jobs import DECISION_ENDED, WATCH_ALARM
+from touchstone.v1 import decision_pb2, job_pb2, watch_pb2, webhook_pb2
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,8 @@ class Courier:
 
 class Fanout:
     """Accepts repeated events: the deliveries of an event are the same each time. `alarm` gives the watch of which a
-    run has raised the alarm; it raises NotFoundError for a run that was deleted."""
+    run has raised the alarm, `decided` the decision that ended with a job; they raise NotFoundError for a job that was
+    deleted."""
 
     def __init__(
         self,
@@ -137,9 +138,11 @@ class Fanout:
         deliveries: Deliveries,
         courier: Courier,
         alarm: Callable[[str], Awaitable[watch_pb2.Watch | None]],
+        decided: Callable[[str], Awaitable[decision_pb2.Decision | None]],
         wall: Callable[[], float],
     ) -> None:
-        self._hooks, self._deliveries, self._courier, self._alarm, self._wall = hooks, deliveries, courier, alarm, wall
+        self._hooks, self._deliveries, self._courier, self._wall = hooks, deliveries, courier, wall
+        self._alarm, self._decided = alarm, decided
 
     async def take(self, event: job_pb2.JobEvent) -> None:
         """Returns once every delivery is stored. Raises UnavailableError."""
@@ -147,12 +150,21 @@ class Fanout:
         if not name:
             return
         await self._call(event, name)
+        job = event.job
+        if name == "job.completed" and job.spec.HasField("watching"):
+            await self._call_about(event, WATCH_ALARM, self._alarm)
+        if job.spec.HasField("deciding") and job.attempt == 1:
+            await self._call_about(event, DECISION_ENDED, self._decided)
+
+    async def _call_about(
+        self, event: job_pb2.JobEvent, name: str, ask: Callable[[str], Awaitable[deliveries.About | None]]
+    ) -> None:
         # Only with somebody to tell is it worth waiting for the results service.
-        if name == "job.completed" and event.job.spec.HasField("watching") and await self._targets(event, WATCH_ALARM):
+        if await self._targets(event, name):
             with suppress(NotFoundError):
-                watch = await self._alarm(event.job.job_id)
-                if watch is not None:
-                    await self._call(event, WATCH_ALARM, watch)
+                about = await ask(event.job.job_id)
+                if about is not None:
+                    await self._call(event, name, about)
 
     async def _targets(self, event: job_pb2.JobEvent, name: str) -> list[tuple[str, str]]:
         """URLs and the ids of their webhooks."""
@@ -163,9 +175,9 @@ class Fanout:
                 targets.append((hook.url, hook.webhook_id))
         return targets
 
-    async def _call(self, event: job_pb2.JobEvent, name: str, watch: watch_pb2.Watch | None = None) -> None:
+    async def _call(self, event: job_pb2.JobEvent, name: str, about: deliveries.About | None = None) -> None:
         for url, webhook_id in await self._targets(event, name):
-            delivery = deliveries.delivery(event, url, webhook_id, watch)
+            delivery = deliveries.delivery(event, url, webhook_id, about)
             stamp(delivery.next_try_at, self._wall())
             revision = await self._deliveries.add(delivery)
             if revision is None:

@@ -18,13 +18,17 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.scheduler.jobs.job import stamp
-from services.words.enums import WATCH_SIGNALS
-from services.words.jobs import WATCH_ALARM, WEBHOOK_EVENTS
+from services.words.decisions import names, said_of, specs_of
+from services.words.enums import DECISION_VERDICTS, WATCH_SIGNALS
+from services.words.jobs import DECISION_ENDED, WATCH_ALARM, WEBHOOK_EVENTS
 from services.words.watches import said
-from touchstone.v1 import job_pb2, watch_pb2, webhook_pb2
+from touchstone.v1 import decision_pb2, job_pb2, watch_pb2, webhook_pb2
 
 if TYPE_CHECKING:
     from services.scheduler.settings import WebhookSettings
+
+About = watch_pb2.Watch | decision_pb2.Decision
+"""What a call may be about, in addition to its job."""
 
 _NAMESPACE = uuid.UUID("5e1a8c52-6c2f-4d56-9a39-0a4d6f0f8f0e")
 
@@ -35,13 +39,13 @@ def event_name(event: job_pb2.JobEvent) -> str:
     return name if name in WEBHOOK_EVENTS else ""
 
 
-def delivery(
-    event: job_pb2.JobEvent, url: str, webhook_id: str, watch: watch_pb2.Watch | None = None
-) -> webhook_pb2.Delivery:
-    """The call about an event, or about the alarm of a `watch` that the job has raised. The same event and webhook give
-    the same id, however often they come."""
-    name = event_name(event) if watch is None else WATCH_ALARM
-    key = f"{event.event_id}/{webhook_id}" + ("" if watch is None else f"/{name}")
+def delivery(event: job_pb2.JobEvent, url: str, webhook_id: str, about: About | None = None) -> webhook_pb2.Delivery:
+    """The call about an event, or about a watch whose alarm the job has raised, or a decision that ended with it. The
+    same event and webhook give the same id, however often they come."""
+    name = event_name(event)
+    if about is not None:
+        name = WATCH_ALARM if isinstance(about, watch_pb2.Watch) else DECISION_ENDED
+    key = f"{event.event_id}/{webhook_id}" + ("" if about is None else f"/{name}")
     delivery_id = str(uuid.uuid5(_NAMESPACE, key))
     return webhook_pb2.Delivery(
         delivery_id=delivery_id,
@@ -50,11 +54,11 @@ def delivery(
         url=url,
         event=name,
         job_id=event.job.job_id,
-        body=_body(name, delivery_id, event, watch),
+        body=_body(name, delivery_id, event, about),
     )
 
 
-def _body(name: str, delivery_id: str, event: job_pb2.JobEvent, watch: watch_pb2.Watch | None) -> str:
+def _body(name: str, delivery_id: str, event: job_pb2.JobEvent, about: About | None) -> str:
     job = event.job
     told: dict[str, Any] = {
         "event": name,
@@ -73,8 +77,10 @@ def _body(name: str, delivery_id: str, event: job_pb2.JobEvent, watch: watch_pb2
             "error": job.reason or None,
         },
     }
-    if watch is not None:
-        told["watch"] = _alarm(watch)
+    if isinstance(about, watch_pb2.Watch):
+        told["watch"] = _alarm(about)
+    elif about is not None:
+        told["decision"] = _decision(about)
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -100,6 +106,32 @@ def _alarm(watch: watch_pb2.Watch) -> dict[str, Any]:
             }
             for one in watch.changes
         ],
+    }
+
+
+def _decision(found: decision_pb2.Decision) -> dict[str, Any]:
+    """As REST gives it, as far as it is there."""
+    side, saved, specs = found.baseline.spec.deciding, found.saved, specs_of(found)
+    called = names(specs)
+    return {
+        "decision_id": found.decision_id,
+        "schedule_id": found.baseline.spec.schedule_id or None,
+        "models": called,
+        "verdict": DECISION_VERDICTS.of(found.verdict) or None,
+        "words": f"{said_of(found, called)}.",
+        "decided_at": found.decided_at or None,
+        "pairs": found.pairs,
+        "items_total": found.items_total,
+        "difference": found.difference if found.HasField("difference") else None,
+        "interval": [found.low, found.high] if found.HasField("low") and found.HasField("high") else None,
+        "error": side.error,
+        "margin": side.margin,
+        "saved": {
+            "items": saved.items,
+            "tokens": saved.tokens if saved.HasField("tokens") else None,
+            "cost_usd": saved.cost_usd if saved.HasField("cost_usd") else None,
+            "seconds": saved.seconds,
+        },
     }
 
 

@@ -276,6 +276,9 @@ class FakeResults:
     async def alarm(self, job_id: str) -> watch_pb2.Watch | None:
         return None
 
+    async def ended_decision(self, job_id: str) -> decision_pb2.Decision | None:
+        return None
+
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         if self.down:
             raise UnavailableError("results is down")

@@ -11,7 +11,7 @@ from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.courier import Courier, Fanout
 from services.scheduler.webhooks.deliveries import Answer
 from services.scheduler.webhooks.requests import WebhookDesk
-from touchstone.v1 import job_pb2, watch_pb2, webhook_pb2
+from touchstone.v1 import decision_pb2, job_pb2, watch_pb2, webhook_pb2
 
 
 class FakeHooks:
@@ -108,17 +108,22 @@ class Calls:
         self.hooks, self.deliveries, self.caller = FakeHooks(), FakeDeliveries(), FakeCaller()
         self.alarms: dict[str, watch_pb2.Watch] = {}
         """By the job that raises them."""
+        self.decisions: dict[str, decision_pb2.Decision] = {}
+        """By the job with which they end."""
         self.settings = WebhookSettings(**{"span_s": 0.0, **settings})  # type: ignore[arg-type]
         self.lead()
 
     def lead(self) -> None:
         """A new leadership over the same records."""
         self.courier = Courier(self.hooks, self.deliveries, self.caller, self.settings, self.now, again_s=0.01)
-        self.fanout = Fanout(self.hooks, self.deliveries, self.courier, self.alarm, self.now)
+        self.fanout = Fanout(self.hooks, self.deliveries, self.courier, self.alarm, self.decided, self.now)
         self.desk = WebhookDesk(self.hooks, self.deliveries, self.courier, self.settings, self.now)
 
     async def alarm(self, job_id: str) -> watch_pb2.Watch | None:
         return self.alarms.get(job_id)
+
+    async def decided(self, job_id: str) -> decision_pb2.Decision | None:
+        return self.decisions.get(job_id)
 
     def now(self) -> float:
         return self.time

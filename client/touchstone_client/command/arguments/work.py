@@ -30,7 +30,8 @@ def add_work(parser: argparse.ArgumentParser, *, models_elsewhere: bool = False,
     parser.add_argument("--endpoint", "--provider", default="", help=words)
     add_how(parser, without)
     add_field(parser, ALL["budget_usd"], "; needs known prices, and --max-tokens or max_tokens in every row")
-    add_field(parser, ALL["labels"], "; may be repeated")
+    if "labels" not in without:
+        add_field(parser, ALL["labels"], "; may be repeated")
     if models_elsewhere:
         # The answers of a provider's batch come all at once.
         parser.set_defaults(provider_batch=False)

@@ -7,16 +7,15 @@ import argparse
 import sys
 from typing import Any
 
-from services.words.decisions import DEFAULT_ERROR, MOST_MARGIN, MOST_MODELS, names, said, said_of_race
+from services.words.decisions import names, said_of, specs_of
 from services.words.durations import time_left
 from services.words.enums import DECISION_VERDICTS, RACER_STATES
 from services.words.refusals import counted
 from touchstone.v1 import decision_pb2
 from touchstone_client.client import Client
-from touchstone_client.command.arguments.declaring import add_format, add_limit, between, leaf, seed, share
+from touchstone_client.command.arguments.deciding import add_decision, decision_specs
+from touchstone_client.command.arguments.declaring import add_format, add_limit, leaf
 from touchstone_client.command.arguments.job_ids import job_of
-from touchstone_client.command.arguments.own import add_own, own_specs
-from touchstone_client.command.arguments.work import add_work, check
 from touchstone_client.command.exits import DONE, FAILED
 from touchstone_client.command.printing.documents import document
 from touchstone_client.command.printing.figures import dollars, signed, whole
@@ -41,6 +40,7 @@ _COLUMNS = (
     Column("difference", "difference", signed, right=True),
     Column("low", "low", signed, right=True),
     Column("high", "high", signed, right=True),
+    Column("saved", "calls saved", whole, right=True, extra=True),
 )
 _RACERS = (
     Column("job_id", "job", key=True),
@@ -59,18 +59,7 @@ _BEST = decision_pb2.Racer.STATE_BEST
 def add(commands: Any) -> None:
     words = "find out whether a model is better than another, or which is the best, and stop once it is known"
     parser = leaf(commands, "decide", words, _decide, _MORE)
-    words = "the model to compare with: its id, or model@endpoint"
-    parser.add_argument("baseline", metavar="BASELINE", help=words)
-    parser.add_argument("candidate", metavar="CANDIDATE", help="the model that the verdict is about")
-    words = f"further models, of which the best is looked for; at most {MOST_MODELS} in all"
-    parser.add_argument("others", metavar="OTHER", nargs="*", help=words)
-    add_work(parser, models_elsewhere=True)
-    add_own(parser)
-    words = "differences of the mean score below this do not matter (default: 0, every one matters)"
-    parser.add_argument("--margin", type=between(0, MOST_MARGIN, whole=False), default=0.0, metavar="D", help=words)
-    words = f"chance of a wrong verdict (default: {DEFAULT_ERROR:g})"
-    parser.add_argument("--error", type=share, default=DEFAULT_ERROR, metavar="P", help=words)
-    parser.add_argument("--order-seed", type=seed, default=0, metavar="N", help="seed of the order of the items")
+    add_decision(parser)
     words = "if the command is repeated with the same id, it queues nothing twice"
     parser.add_argument("--request-id", default="", metavar="ID", help=words)
     parser.add_argument("--no-watch", action="store_true", help="print the decision's id and leave")
@@ -79,15 +68,15 @@ def add(commands: Any) -> None:
     parser = leaf(commands, "decisions", words, _decisions)
     words = "a decision's id, or part of the id of one of its jobs"
     parser.add_argument("decision", metavar="DECISION", nargs="?", default="", help=words)
+    parser.add_argument("--schedule", default="", metavar="ID", help="only those that this schedule has started")
     add_limit(parser, 20, "decisions")
     add_format(parser)
 
 
 def _decide(options: argparse.Namespace) -> int:
-    check(options)
     with Client() as client:
         made = client.start_decision(
-            *own_specs(client, options, (options.baseline, options.candidate, *options.others)),
+            *decision_specs(client, options),
             error=options.error,
             margin=options.margin,
             seed=options.order_seed,
@@ -115,7 +104,7 @@ def _decisions(options: argparse.Namespace) -> int:
             _show_one(client.decision(job_of(client, options.decision)), options.format)
             return DONE
         rows = []
-        for found in client.decisions():
+        for found in client.decisions(options.schedule):
             rows.append(_row(found))
             if len(rows) == options.limit:
                 break
@@ -149,6 +138,7 @@ def _row(found: decision_pb2.Decision) -> list[Any]:
         found.pairs,
         found.items_total,
         *(optional(found, name) for name in ("difference", "low", "high")),
+        found.saved.items if found.HasField("saved") else None,
     ]
 
 
@@ -172,11 +162,7 @@ def _racers(found: decision_pb2.Decision) -> list[list[Any]]:
 def sentence(found: decision_pb2.Decision) -> str:
     """What was found, and what it saved."""
     side = found.baseline.spec.deciding
-    if found.racers:
-        parts = [said_of_race(found, names([racer.job.spec for racer in found.racers]), side.margin)]
-    else:
-        baseline, candidate = names((found.baseline.spec, found.candidate.spec))
-        parts = [said(found.verdict, candidate, baseline, side.margin)]
+    parts = [said_of(found, names(specs_of(found)))]
     if found.HasField("difference"):
         share = f"{100 * (1 - side.error):.4g} %"
         parts.append(f": {signed(found.difference)} ({share}: {signed(found.low)} to {signed(found.high)})")

@@ -55,6 +55,18 @@ class ReadAlarmResponse(_message.Message):
     watch: _watch_pb2.Watch
     def __init__(self, watch: _Optional[_Union[_watch_pb2.Watch, _Mapping]] = ...) -> None: ...
 
+class ReadEndedDecisionRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ReadEndedDecisionResponse(_message.Message):
+    __slots__ = ("decision",)
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    decision: _decision_pb2.Decision
+    def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ...) -> None: ...
+
 class PrepareJudgingRequest(_message.Message):
     __slots__ = ("judging",)
     JUDGING_FIELD_NUMBER: _ClassVar[int]

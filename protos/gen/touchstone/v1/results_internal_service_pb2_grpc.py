@@ -87,6 +87,11 @@ class ResultsInternalServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmResponse.FromString,
                 _registered_method=True)
+        self.ReadEndedDecision = channel.unary_unary(
+                '/touchstone.v1.ResultsInternalService/ReadEndedDecision',
+                request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionResponse.FromString,
+                _registered_method=True)
 
 
 class ResultsInternalServiceServicer:
@@ -171,6 +176,14 @@ class ResultsInternalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadEndedDecision(self, request, context):
+        """For the scheduler: the decision that ended with this job, without its path. UNAVAILABLE while the end of the job is not
+        stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResultsInternalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -223,6 +236,11 @@ def add_ResultsInternalServiceServicer_to_server(servicer, server):
                     servicer.ReadAlarm,
                     request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmResponse.SerializeToString,
+            ),
+            'ReadEndedDecision': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadEndedDecision,
+                    request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -497,6 +515,33 @@ class ResultsInternalService:
             '/touchstone.v1.ResultsInternalService/ReadAlarm',
             touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmRequest.SerializeToString,
             touchstone_dot_v1_dot_results__internal__service__pb2.ReadAlarmResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadEndedDecision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsInternalService/ReadEndedDecision',
+            touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,

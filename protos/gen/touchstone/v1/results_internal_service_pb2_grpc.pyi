@@ -70,6 +70,10 @@ class ResultsInternalServiceStub:
     """
     ReadAlarm: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadAlarmRequest, _results_internal_service_pb2.ReadAlarmResponse]
     """For the scheduler: the watch if this run of it raised the alarm. UNAVAILABLE while the end of the run is not stored."""
+    ReadEndedDecision: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadEndedDecisionRequest, _results_internal_service_pb2.ReadEndedDecisionResponse]
+    """For the scheduler: the decision that ended with this job, without its path. UNAVAILABLE while the end of the job is not
+    stored.
+    """
 
 @_typing.type_check_only
 class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
@@ -112,6 +116,10 @@ class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
     """
     ReadAlarm: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadAlarmRequest, _results_internal_service_pb2.ReadAlarmResponse]  # type: ignore[assignment]
     """For the scheduler: the watch if this run of it raised the alarm. UNAVAILABLE while the end of the run is not stored."""
+    ReadEndedDecision: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadEndedDecisionRequest, _results_internal_service_pb2.ReadEndedDecisionResponse]  # type: ignore[assignment]
+    """For the scheduler: the decision that ended with this job, without its path. UNAVAILABLE while the end of the job is not
+    stored.
+    """
 
 class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
     """What only the services of an installation call, at the address of ResultsService. PERMISSION_DENIED for users. It may
@@ -211,5 +219,15 @@ class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_internal_service_pb2.ReadAlarmResponse, _abc.Awaitable[_results_internal_service_pb2.ReadAlarmResponse]]:
         """For the scheduler: the watch if this run of it raised the alarm. UNAVAILABLE while the end of the run is not stored."""
+
+    @_abc_1.abstractmethod
+    def ReadEndedDecision(
+        self,
+        request: _results_internal_service_pb2.ReadEndedDecisionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_internal_service_pb2.ReadEndedDecisionResponse, _abc.Awaitable[_results_internal_service_pb2.ReadEndedDecisionResponse]]:
+        """For the scheduler: the decision that ended with this job, without its path. UNAVAILABLE while the end of the job is not
+        stored.
+        """
 
 def add_ResultsInternalServiceServicer_to_server(servicer: ResultsInternalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

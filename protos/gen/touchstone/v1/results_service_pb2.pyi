@@ -953,12 +953,14 @@ class Experiment(_message.Message):
     def __init__(self, name: _Optional[str] = ..., owner: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., dataset_id: _Optional[str] = ..., prompts: _Optional[_Iterable[str]] = ..., scenarios: _Optional[int] = ..., repeats: _Optional[int] = ..., rubric: _Optional[_Union[_rubric_pb2.Rubric, _Mapping]] = ..., definition: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[_job_pb2.Job, _Mapping]]] = ...) -> None: ...
 
 class ListDecisionsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token")
+    __slots__ = ("page_size", "page_token", "schedule_id")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    schedule_id: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., schedule_id: _Optional[str] = ...) -> None: ...
 
 class ListDecisionsResponse(_message.Message):
     __slots__ = ("decisions", "next_page_token")

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from touchstone.v1 import job_pb2 as touchstone_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ctouchstone/v1/schedule.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17touchstone/v1/job.proto\"\xbb\x03\n\x08Schedule\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\x0c\n\x04\x63ron\x18\x04 \x01(\t\x12\x11\n\ttime_zone\x18\x05 \x01(\t\x12$\n\x04spec\x18\x06 \x01(\x0b\x32\x16.touchstone.v1.JobSpec\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07next_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0blast_job_id\x18\t \x01(\t\x12+\n\x07last_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clast_problem\x18\x0b \x01(\t\x12\x12\n\nrequest_id\x18\x0c \x01(\t\x12%\n\x04\x64one\x18\r \x03(\x0b\x32\x17.touchstone.v1.TimeSpan\x12-\n\tpaused_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0e\x63\x61naries_asked\x18\x0f \x01(\x03\"\'\n\x08TimeSpan\x12\r\n\x05\x66irst\x18\x01 \x01(\x03\x12\x0c\n\x04last\x18\x02 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ctouchstone/v1/schedule.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17touchstone/v1/job.proto\"\xe7\x03\n\x08Schedule\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\x0c\n\x04\x63ron\x18\x04 \x01(\t\x12\x11\n\ttime_zone\x18\x05 \x01(\t\x12$\n\x04spec\x18\x06 \x01(\x0b\x32\x16.touchstone.v1.JobSpec\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07next_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0blast_job_id\x18\t \x01(\t\x12+\n\x07last_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clast_problem\x18\x0b \x01(\t\x12\x12\n\nrequest_id\x18\x0c \x01(\t\x12%\n\x04\x64one\x18\r \x03(\x0b\x32\x17.touchstone.v1.TimeSpan\x12-\n\tpaused_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0e\x63\x61naries_asked\x18\x0f \x01(\x03\x12*\n\ncandidates\x18\x10 \x03(\x0b\x32\x16.touchstone.v1.JobSpec\"\'\n\x08TimeSpan\x12\r\n\x05\x66irst\x18\x01 \x01(\x03\x12\x0c\n\x04last\x18\x02 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.schedule_pb2'
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SCHEDULE']._serialized_start=106
-  _globals['_SCHEDULE']._serialized_end=549
-  _globals['_TIMESPAN']._serialized_start=551
-  _globals['_TIMESPAN']._serialized_end=590
+  _globals['_SCHEDULE']._serialized_end=593
+  _globals['_TIMESPAN']._serialized_start=595
+  _globals['_TIMESPAN']._serialized_end=634
 # @@protoc_insertion_point(module_scope)

@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Schedule(_message.Message):
-    __slots__ = ("schedule_id", "owner", "label", "cron", "time_zone", "spec", "created_at", "next_at", "last_job_id", "last_at", "last_problem", "request_id", "done", "paused_at", "canaries_asked")
+    __slots__ = ("schedule_id", "owner", "label", "cron", "time_zone", "spec", "created_at", "next_at", "last_job_id", "last_at", "last_problem", "request_id", "done", "paused_at", "canaries_asked", "candidates")
     SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,7 @@ class Schedule(_message.Message):
     DONE_FIELD_NUMBER: _ClassVar[int]
     PAUSED_AT_FIELD_NUMBER: _ClassVar[int]
     CANARIES_ASKED_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     schedule_id: str
     owner: str
     label: str
@@ -42,7 +43,8 @@ class Schedule(_message.Message):
     done: _containers.RepeatedCompositeFieldContainer[TimeSpan]
     paused_at: _timestamp_pb2.Timestamp
     canaries_asked: int
-    def __init__(self, schedule_id: _Optional[str] = ..., owner: _Optional[str] = ..., label: _Optional[str] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_job_id: _Optional[str] = ..., last_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_problem: _Optional[str] = ..., request_id: _Optional[str] = ..., done: _Optional[_Iterable[_Union[TimeSpan, _Mapping]]] = ..., paused_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., canaries_asked: _Optional[int] = ...) -> None: ...
+    candidates: _containers.RepeatedCompositeFieldContainer[_job_pb2.JobSpec]
+    def __init__(self, schedule_id: _Optional[str] = ..., owner: _Optional[str] = ..., label: _Optional[str] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_job_id: _Optional[str] = ..., last_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_problem: _Optional[str] = ..., request_id: _Optional[str] = ..., done: _Optional[_Iterable[_Union[TimeSpan, _Mapping]]] = ..., paused_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., canaries_asked: _Optional[int] = ..., candidates: _Optional[_Iterable[_Union[_job_pb2.JobSpec, _Mapping]]] = ...) -> None: ...
 
 class TimeSpan(_message.Message):
     __slots__ = ("first", "last")

@@ -334,18 +334,20 @@ class LogLine(_message.Message):
     def __init__(self, logged_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., level: _Optional[str] = ..., source: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class CreateScheduleRequest(_message.Message):
-    __slots__ = ("request_id", "cron", "time_zone", "spec", "label")
+    __slots__ = ("request_id", "cron", "time_zone", "spec", "label", "decision")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     CRON_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     cron: str
     time_zone: str
     spec: _job_pb2.JobSpec
     label: str
-    def __init__(self, request_id: _Optional[str] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., label: _Optional[str] = ...) -> None: ...
+    decision: StartDecisionRequest
+    def __init__(self, request_id: _Optional[str] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., spec: _Optional[_Union[_job_pb2.JobSpec, _Mapping]] = ..., label: _Optional[str] = ..., decision: _Optional[_Union[StartDecisionRequest, _Mapping]] = ...) -> None: ...
 
 class CreateScheduleResponse(_message.Message):
     __slots__ = ("schedule",)

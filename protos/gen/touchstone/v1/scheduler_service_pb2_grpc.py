@@ -283,7 +283,8 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateSchedule(self, request, context):
-        """Runs a job again and again, at low priority unless an admin says otherwise.
+        """Runs a job again and again, or starts a decision, at low priority unless an admin says otherwise. No decision starts
+        while the last one has not ended. Errors as of CreateJob and StartDecision.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -76,7 +76,9 @@ class SchedulerServiceStub:
     ListJobLogs: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobLogsRequest, _scheduler_service_pb2.ListJobLogsResponse]
     """What the services logged about a job, oldest first. Kept for 14 days."""
     CreateSchedule: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateScheduleRequest, _scheduler_service_pb2.CreateScheduleResponse]
-    """Runs a job again and again, at low priority unless an admin says otherwise."""
+    """Runs a job again and again, or starts a decision, at low priority unless an admin says otherwise. No decision starts
+    while the last one has not ended. Errors as of CreateJob and StartDecision.
+    """
     StartWatch: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.StartWatchRequest, _scheduler_service_pb2.StartWatchResponse]
     """Watches whether an endpoint still answers as it did in a reference run: a schedule whose jobs ask a few of its items
     each time. ResultsService.GetWatch says what the answers show. Repeating a request id returns the schedule it made.
@@ -158,7 +160,9 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     ListJobLogs: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListJobLogsRequest, _scheduler_service_pb2.ListJobLogsResponse]  # type: ignore[assignment]
     """What the services logged about a job, oldest first. Kept for 14 days."""
     CreateSchedule: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CreateScheduleRequest, _scheduler_service_pb2.CreateScheduleResponse]  # type: ignore[assignment]
-    """Runs a job again and again, at low priority unless an admin says otherwise."""
+    """Runs a job again and again, or starts a decision, at low priority unless an admin says otherwise. No decision starts
+    while the last one has not ended. Errors as of CreateJob and StartDecision.
+    """
     StartWatch: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.StartWatchRequest, _scheduler_service_pb2.StartWatchResponse]  # type: ignore[assignment]
     """Watches whether an endpoint still answers as it did in a reference run: a schedule whose jobs ask a few of its items
     each time. ResultsService.GetWatch says what the answers show. Repeating a request id returns the schedule it made.
@@ -315,7 +319,9 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.CreateScheduleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.CreateScheduleResponse, _abc.Awaitable[_scheduler_service_pb2.CreateScheduleResponse]]:
-        """Runs a job again and again, at low priority unless an admin says otherwise."""
+        """Runs a job again and again, or starts a decision, at low priority unless an admin says otherwise. No decision starts
+        while the last one has not ended. Errors as of CreateJob and StartDecision.
+        """
 
     @_abc_1.abstractmethod
     def StartWatch(

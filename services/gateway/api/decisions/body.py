@@ -7,7 +7,8 @@ from typing import Any
 
 from services.gateway.api.answers import members
 from services.gateway.api.declare.endpoint import Call, Endpoint
-from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, limit
+from services.gateway.fields.checks import text
+from services.gateway.fields.query import NEXT_PAGE_TOKEN, PAGE_TOKEN, Parameter, limit
 from services.gateway.fields.schema import (
     BOOLEAN,
     COUNT,
@@ -100,6 +101,7 @@ _ROW: dict[str, Schema] = {
     "saved": about(
         null(_SAVED), "What was not asked, at what the answers took on average. null until all jobs have ended."
     ),
+    "schedule_id": about(null(UUID), "The schedule that started it. null for others."),
     "owner": members.OWNER,
     "project_id": members.PROJECT_ID,
     "created_at": members.CREATED_AT,
@@ -185,6 +187,7 @@ def _row(found: decision_pb2.Decision) -> dict[str, Any]:
         "error": deciding.error,
         "margin": deciding.margin,
         "saved": _saved(found.saved) if found.HasField("saved") else None,
+        "schedule_id": found.baseline.spec.schedule_id or None,
         "owner": found.baseline.owner,
         "project_id": found.baseline.spec.project_id,
         "created_at": jobs.iso(found.baseline.created_at),
@@ -204,7 +207,7 @@ async def listed(call: Call) -> JSONResponse:
     """Newest first, those that the caller may see."""
     await jobs.settle(call.ctx.backend, call.caller)
     request = results_service_pb2.ListDecisionsRequest(
-        page_size=call.query["limit"], page_token=call.query["page_token"]
+        page_size=call.query["limit"], page_token=call.query["page_token"], schedule_id=call.query["schedule_id"]
     )
     found = await call.ask(call.ctx.backend.results.ListDecisions, request)
     return JSONResponse({"decisions": [_row(one) for one in found.decisions], "next_page_token": found.next_page_token})
@@ -241,7 +244,11 @@ LIST_DECISIONS = Endpoint(
         },
         name="Decisions",
     ),
-    query=(limit(20, 50), PAGE_TOKEN),
+    query=(
+        Parameter("schedule_id", text(36), "Only those that this schedule has started.", ""),
+        limit(20, 50),
+        PAGE_TOKEN,
+    ),
     gives={"decision_id": "/decisions/0/decision_id"},
 )
 SHOW_DECISION = Endpoint(

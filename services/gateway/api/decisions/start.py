@@ -33,28 +33,29 @@ _SIDE = record(
     },
     name="DecisionModel",
 )
+ASKED: dict[str, Field] = {
+    "baseline": Field(_SIDE, required=True, about="The model to compare with, and its parameters."),
+    "candidate": Field(_SIDE, required=True, about="The model that the verdict is about, and its parameters."),
+    "further_candidates": Field(
+        list_of(_SIDE, MOST_MODELS - 2, least=0),
+        about="Further models. It is then a race for the best one: a job stops as soon as another model is better.",
+    ),
+    "suite": Field(text(200), about="The suite. This or `dataset_id` is required."),
+    "dataset_id": Field(text(100), about="The dataset's id, in place of a suite."),
+    "error": Field(
+        number(LEAST_ERROR, MOST_ERROR), about="The most probability of a wrong verdict.", default=DEFAULT_ERROR
+    ),
+    "margin": Field(number(0, MOST_MARGIN), about="Differences of the mean score below this do not matter.", default=0),
+    "order_seed": Field(integer(-INT64_MAX - 1, INT64_MAX), about="The seed of the order of the items.", default=0),
+    **_SUITE_OPTIONS,
+    **_BOTH,
+    **SCORING_FIELDS,
+    "budget_usd": option("budget_usd", "The most that each of the two jobs may cost. It needs known prices."),
+    "project_id": option("project_id"),
+}
 BODY = record(
-    {
-        "baseline": Field(_SIDE, required=True, about="The model to compare with, and its parameters."),
-        "candidate": Field(_SIDE, required=True, about="The model that the verdict is about, and its parameters."),
-        "further_candidates": Field(
-            list_of(_SIDE, MOST_MODELS - 2, least=0),
-            about="Further models. It is then a race for the best one: a job stops as soon as another model is better.",
-        ),
-        "suite": Field(text(200), about="The suite. This or `dataset_id` is required."),
-        "dataset_id": Field(text(100), about="The dataset's id, in place of a suite."),
-        "error": Field(
-            number(LEAST_ERROR, MOST_ERROR), about="The most probability of a wrong verdict.", default=DEFAULT_ERROR
-        ),
-        "margin": Field(
-            number(0, MOST_MARGIN), about="Differences of the mean score below this do not matter.", default=0
-        ),
-        "order_seed": Field(integer(-INT64_MAX - 1, INT64_MAX), about="The seed of the order of the items.", default=0),
-        **_SUITE_OPTIONS,
-        **_BOTH,
-        **SCORING_FIELDS,
-        "budget_usd": option("budget_usd", "The most that each of the two jobs may cost. It needs known prices."),
-        "project_id": option("project_id"),
+    ASKED
+    | {
         "priority": option(
             "priority", "The place in the queue. If absent, `high` for suites and `normal` for datasets."
         ),
@@ -77,18 +78,9 @@ _STARTED = shape(
 async def start(call: Call) -> JSONResponse:
     """Answers once all jobs are queued. 400 for an unknown suite or provider, 422 for wrong fields, 429 when full."""
     body = call.body
-    if problems := _problems(body):
-        raise FieldErrors(problems)
-    request = scheduler_service_pb2.StartDecisionRequest(
-        # Calls are repeated when a scheduler is silent: without an id that would start two decisions.
-        request_id=body.get("request_id") or uuid.uuid4().hex,
-        baseline=await _spec(call, "baseline", body["baseline"]),
-        candidate=await _spec(call, "candidate", body["candidate"]),
-        further_candidates=[await _spec(call, path, side) for path, side in _further(body)],
-        error=body.get("error") or 0,
-        margin=body.get("margin") or 0,
-        seed=body.get("order_seed") or 0,
-    )
+    request = await request_of(call, body)
+    # Calls are repeated when a scheduler is silent: without an id that would start two decisions.
+    request.request_id = body.get("request_id") or uuid.uuid4().hex
     try:
         made = await call.ask(call.ctx.backend.scheduler.StartDecision, request)
     except LimitReachedError as error:
@@ -105,6 +97,23 @@ async def start(call: Call) -> JSONResponse:
             "further_job_ids": [job.job_id for job in made.further_candidates],
             "message": f"{'All' if made.further_candidates else 'Both'} models are asked the same items of {work}.",
         }
+    )
+
+
+async def request_of(
+    call: Call, body: Mapping[str, Any], prefix: str = ""
+) -> scheduler_service_pb2.StartDecisionRequest:
+    """The request, without an id, from checked members of ASKED, and possibly a priority; `prefix` precedes the names
+    of fields. Raises InvalidRequestError for an unknown suite or provider, FieldErrors for the rest."""
+    if problems := _problems(body):
+        raise FieldErrors([(f"{prefix}{name}", sentence) for name, sentence in problems])
+    return scheduler_service_pb2.StartDecisionRequest(
+        baseline=await _spec(call, body, f"{prefix}baseline", body["baseline"]),
+        candidate=await _spec(call, body, f"{prefix}candidate", body["candidate"]),
+        further_candidates=[await _spec(call, body, f"{prefix}{path}", side) for path, side in _further(body)],
+        error=body.get("error") or 0,
+        margin=body.get("margin") or 0,
+        seed=body.get("order_seed") or 0,
     )
 
 
@@ -125,10 +134,8 @@ def _further(body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     return [(f"further_candidates[{place}]", one) for place, one in enumerate(body.get("further_candidates") or [])]
 
 
-async def _spec(call: Call, path: str, config: Mapping[str, Any]) -> job_pb2.JobSpec:
-    """The job of a model at this path of the body. Raises InvalidRequestError for an unknown suite or provider,
-    FieldErrors for the rest."""
-    body = call.body
+async def _spec(call: Call, body: Mapping[str, Any], path: str, config: Mapping[str, Any]) -> job_pb2.JobSpec:
+    """The job of a model, which is at this path. Raises as `request_of`."""
     endpoint = await call.ctx.catalogue.endpoint(config["provider"], f"{path}.provider")
     spec = job_pb2.JobSpec(
         endpoint=endpoint.endpoint,

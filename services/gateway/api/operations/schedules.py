@@ -7,13 +7,14 @@ from typing import Any
 
 from services.errors import InvalidRequestError
 from services.gateway.api.answers import job_results, members
+from services.gateway.api.decisions.start import ASKED, request_of
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.api.jobs.run import WORK, spec_of
 from services.gateway.fields.checks import Field, record, text
-from services.gateway.fields.job import option
+from services.gateway.fields.job import in_rest, option
 from services.gateway.fields.query import NEXT_PAGE_TOKEN, OWNER, PAGE_TOKEN, PROJECT, limit
 from services.gateway.fields.schema import COUNT, INTEGER, NUMBER, STRING, TIME, UUID, about, array, null, shape
-from services.gateway.http.responses import JSONResponse
+from services.gateway.http.responses import FieldErrors, JSONResponse
 from services.gateway.reads import jobs
 from services.words.enums import PRIORITIES
 from services.words.jobs import suite_of
@@ -29,8 +30,11 @@ _BODY = record(
         "label": Field(text(80), about="A name for people."),
         "job": Field(
             record(WORK | {"priority": _PRIORITY}, name="ScheduledJob"),
-            required=True,
-            about="The job to create each time.",
+            about="The job to create each time. This or `decision` is required.",
+        ),
+        "decision": Field(
+            record(ASKED | {"priority": _PRIORITY}, name="ScheduledDecision"),
+            about="The decision to start each time, in place of a job.",
         ),
         "request_id": Field(text(64), about="A repeated request with the same id returns the same schedule."),
     },
@@ -41,19 +45,23 @@ _BODY = record(
 async def create(call: Call) -> JSONResponse:
     """400 for an invalid cron expression or time zone, or an unknown suite or provider."""
     body = call.body
-    spec = await spec_of(call, body["job"], "job.")
+    if ("job" in body) == ("decision" in body):
+        raise FieldErrors([("job", "Give job or decision.")])
     request = scheduler_service_pb2.CreateScheduleRequest(
         request_id=body.get("request_id") or uuid.uuid4().hex,
         cron=body["cron"],
         time_zone=body.get("time_zone", ""),
-        spec=spec,
         label=body.get("label", ""),
     )
+    if "job" in body:
+        request.spec.CopyFrom(await spec_of(call, body["job"], "job."))
+    else:
+        request.decision.CopyFrom(await request_of(call, body["decision"], "decision."))
     try:
         made = await call.ask(call.ctx.backend.scheduler.CreateSchedule, request)
     except InvalidRequestError as error:
         # The scheduler names fields of its message, which users of the API never see.
-        raise InvalidRequestError(error.message) from error
+        raise InvalidRequestError(in_rest(error.message)) from error
     return JSONResponse(schedule_values(made.schedule))
 
 
@@ -109,7 +117,18 @@ def schedule_values(one: schedule_pb2.Schedule) -> dict[str, Any]:
         "last_at": jobs.iso(one.last_at),
         "last_problem": one.last_problem or None,
         "watch": _watching(one.spec) if one.spec.HasField("watching") else None,
+        "decision": _decision(one) if one.candidates else None,
         "job": _job(one.spec),
+    }
+
+
+def _decision(one: schedule_pb2.Schedule) -> dict[str, Any]:
+    side = one.spec.deciding
+    return {
+        "candidates": [_job(spec) for spec in one.candidates],
+        "error": side.error,
+        "margin": side.margin,
+        "order_seed": side.seed,
     }
 
 
@@ -161,6 +180,16 @@ _WATCHING = shape(
     },
     name="Watching",
 )
+_JOB_SETTINGS = shape(_JOB, name="JobSettings", optional=("reuse",))
+_DECISION = shape(
+    {
+        "candidates": about(array(_JOB_SETTINGS), "The candidates' jobs, in their order."),
+        "error": about(NUMBER, "The most probability of a wrong verdict, of each decision."),
+        "margin": about(NUMBER, "Differences below this count as none. 0 if each one matters."),
+        "order_seed": about(INTEGER, "The seed from which, with its time, the order of each decision is drawn."),
+    },
+    name="DecisionSettings",
+)
 SCHEDULE = shape(
     {
         "schedule_id": about(UUID, "The schedule's id."),
@@ -171,11 +200,12 @@ SCHEDULE = shape(
         "created_at": members.CREATED_AT,
         "next_at": about(null(TIME), "When the next job is created. null while it is paused."),
         "paused_at": about(null(TIME), "Since when it is paused. null while it is not."),
-        "last_job_id": about(null(STRING), "The job that it created last."),
+        "last_job_id": about(null(STRING), "The job that it created last, or the last decision's id."),
         "last_at": about(null(TIME), "When it was due last."),
         "last_problem": about(null(STRING), "Why no job was created then. null if one was."),
         "watch": about(null(_WATCHING), "What a watch asks. null for other schedules."),
-        "job": about(shape(_JOB, name="JobSettings", optional=("reuse",)), "The job that it creates."),
+        "decision": about(null(_DECISION), "What each decision compares. null for other schedules."),
+        "job": about(_JOB_SETTINGS, "The job that it creates; of decisions that of the baseline."),
     },
     name="Schedule",
 )
@@ -184,7 +214,7 @@ CREATE_SCHEDULE = Endpoint(
     "/schedules",
     create,
     "createSchedule",
-    "Create a schedule: a job that is created again and again.",
+    "Create a schedule: a job that is created again and again, or a decision.",
     answer=SCHEDULE,
     body=_BODY,
     errors=(409,),

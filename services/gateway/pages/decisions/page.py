@@ -80,6 +80,11 @@ def address(decision_id: str) -> str:
     return f"/decisions/{decision_id}"
 
 
+def of_schedule(schedule_id: str) -> str:
+    """The page with what the decisions of a schedule found."""
+    return f"/decisions?{urlencode({'schedule': schedule_id})}"
+
+
 def again(found: decision_pb2.Decision) -> str:
     """The form, filled in as for this decision."""
     specs = [job.spec for job in decisions.jobs_of(found)]
@@ -102,6 +107,7 @@ def view(found: decision_pb2.Decision, keys: Sequence[palette.Key], may_change: 
     live = decisions.is_live(found)
     claims = [] if found.racers else _claims(found, *models)
     ids = [side.job.job_id for side in models]
+    schedule_id = found.baseline.spec.schedule_id
     complete = all(side.job.state == job_pb2.Job.STATE_COMPLETED for side in models)
     return {
         "decision": found,
@@ -125,6 +131,8 @@ def view(found: decision_pb2.Decision, keys: Sequence[palette.Key], may_change: 
         "can_run_rest": any(not live and can_retry(side.job) for side in models),
         "may_change": may_change,
         "again": again(found),
+        "repeat": of_schedule(schedule_id) if schedule_id else f"/settings?job={found.decision_id}#schedules",
+        "scheduled": bool(schedule_id),
         "api": f"/api/v1/benchmarking/decisions/{found.decision_id}",
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from services.gateway.pages.display import formatting
 from services.gateway.reads import decisions
@@ -23,6 +23,14 @@ def headline(found: decision_pb2.Decision) -> str:
         baseline, candidate = decisions.names(found)
         return f"{candidate} and {baseline} differ by less than {points(found.baseline.spec.deciding.margin)}."
     return decisions.words(found)
+
+
+def question(specs: Sequence[job_pb2.JobSpec]) -> str:
+    """Is qwen2.5:7b better than llama3.2:3b? Which of 4 models is the best? The baseline comes first."""
+    if len(specs) > 2:
+        return f"Which of {len(specs)} models is the best?"
+    baseline, candidate = decisions.short_names(specs)
+    return f"Is {candidate} better than {baseline}?"
 
 
 def explained(found: decision_pb2.Decision) -> str:

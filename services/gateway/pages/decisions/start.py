@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from services.errors import TouchstoneError
 from services.gateway import context
-from services.gateway.pages.decisions.page import address
+from services.gateway.pages.decisions.page import address, of_schedule
 from services.gateway.pages.display.work_words import is_scored
 from services.gateway.pages.forms.dataset_form import Group, groups
 from services.gateway.pages.forms.decision_form import ERROR, MARGIN, SIDES, DecisionForm, of_side
@@ -33,12 +33,16 @@ async def form_page(request: Request) -> Response:
 
 
 async def start(request: Request) -> Response:
-    """Queues both jobs and shows the decision. 422 with a sentence under each wrong field."""
-    ctx, form = context.of(request), DecisionForm.read(await request.form())
-    call = form.request()
+    """Queues both jobs and shows the decision, or creates a schedule and shows that. 422 with a sentence under each
+    wrong field."""
+    form = DecisionForm.read(await request.form())
+    backend, caller, call = context.of(request).backend, context.identity(request), form.request()
     if not form.errors:
         try:
-            made = await ctx.backend.ask(ctx.backend.scheduler.StartDecision, call, context.identity(request))
+            if form.times["cron"]:
+                scheduled = await backend.ask(backend.scheduler.CreateSchedule, form.schedule(call), caller)
+                return go_to(request, of_schedule(scheduled.schedule.schedule_id))
+            made = await backend.ask(backend.scheduler.StartDecision, call, caller)
             return go_to(request, address(made.decision_id))
         except TouchstoneError as error:
             form.failure = refusal(error)

@@ -21,6 +21,7 @@ from services.words.sampling import PARAMETERS
 from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
 
 SIDES = ("baseline", "candidate")
+TIMES = ("cron", "time_zone", "label")
 MARGIN = Number(
     "Differences of the score below this do not matter.",
     "Difference that does not matter",
@@ -64,7 +65,8 @@ def _own(side: str, values: Mapping[str, Any]) -> dict[str, Any]:
 @dataclass(slots=True)
 class DecisionForm:
     """As sent, with a sentence for each field that is wrong. `models` has, by side, endpoint and model with a bar
-    between them, and `further` those of further models of a race; `work` is a suite's name or a dataset's id."""
+    between them, and `further` those of further models of a race; `work` is a suite's name or a dataset's id. With a
+    cron expression, `times` are those of a schedule that starts the decision again and again."""
 
     models: dict[str, str] = field(default_factory=lambda: dict.fromkeys(SIDES, ""))
     further: list[str] = field(default_factory=list)
@@ -73,6 +75,7 @@ class DecisionForm:
     priority: str = ""
     any_job: bool = False
     texts: dict[str, str] = field(default_factory=lambda: {one.rest: "" for one in _FIELDS})
+    times: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TIMES, ""))
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     errors: dict[str, str] = field(default_factory=dict)
     failure: str = ""
@@ -92,6 +95,7 @@ class DecisionForm:
             priority=one("priority") if one("priority") in PRIORITIES else "",
             any_job=bool(one("any_job")),
             texts={field.rest: one(field.rest) for field in _FIELDS},
+            times={name: one(name) for name in TIMES},
             request_id=one("request_id") or uuid.uuid4().hex,
         )
 
@@ -127,6 +131,18 @@ class DecisionForm:
         made_of = self.request_id.encode() + request.SerializeToString(deterministic=True)
         request.request_id = hashlib.sha256(made_of).hexdigest()[:40]
         return request
+
+    def schedule(
+        self, decision: scheduler_service_pb2.StartDecisionRequest
+    ) -> scheduler_service_pb2.CreateScheduleRequest:
+        """The request that has this decision started at the times of the form."""
+        made = scheduler_service_pb2.CreateScheduleRequest(
+            decision=decision, cron=self.times["cron"], time_zone=self.times["time_zone"], label=self.times["label"]
+        )
+        made_of = decision.request_id.encode() + made.SerializeToString(deterministic=True)
+        made.request_id = hashlib.sha256(made_of).hexdigest()[:40]
+        made.decision.ClearField("request_id")
+        return made
 
     def _spec(self, chosen: str, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> job_pb2.JobSpec:
         endpoint, _, model = chosen.partition("|")

@@ -18,7 +18,7 @@ from services.gateway.access import tokens
 from services.gateway.access.auth import LocalAccess, within
 from services.gateway.http.responses import status_of
 from services.gateway.pages.layout.shell import go_to, render
-from services.gateway.reads import jobs
+from services.gateway.reads import decisions, jobs
 from services.gateway.reads.catalogue import Catalogue
 from services.words import refusals
 from services.words.enums import ROLES
@@ -215,24 +215,20 @@ async def redeliver(request: Request) -> Response:
 
 
 async def create_schedule(request: Request) -> Response:
-    """Repeats an earlier job's settings. Its priority is low, as with schedules that name none."""
+    """Repeats an earlier job's settings, or the decision that it belongs to. Its priority is low, as with schedules
+    that name none."""
     ctx, caller = context.of(request), context.identity(request)
     form = await request.form()
     job_id, cron, zone, label = (str(form.get(name, "")).strip() for name in ("job", "cron", "time_zone", "label"))
     try:
         source = await jobs.find(ctx.backend, job_id, caller)
-        spec = job_pb2.JobSpec()
-        spec.CopyFrom(source.spec)
-        spec.ClearField("reuse")
-        spec.ClearField("priority")
-        spec.ClearField("watching")
         call = scheduler_service_pb2.CreateScheduleRequest(
-            request_id=str(form.get("request_id", "")) or uuid.uuid4().hex,
-            cron=cron,
-            time_zone=zone,
-            spec=spec,
-            label=label,
+            request_id=str(form.get("request_id", "")) or uuid.uuid4().hex, cron=cron, time_zone=zone, label=label
         )
+        if source.spec.HasField("deciding"):
+            call.decision.CopyFrom(decisions.again(await decisions.find(ctx.backend, source.job_id, caller)))
+        else:
+            call.spec.CopyFrom(jobs.spec_again(source))
         await ctx.backend.ask(ctx.backend.scheduler.CreateSchedule, call, caller)
     except TouchstoneError as error:
         return await _page(request, error=error, section="schedules")

@@ -12,12 +12,11 @@ from services.gateway import context
 from services.gateway.pages.display.work_words import heading
 from services.gateway.pages.layout.shell import go_to, render
 from services.gateway.pages.operations.settings import settings_error
-from services.gateway.reads import jobs
+from services.gateway.reads import jobs, schedules
 from services.words import refusals
 from services.words.watches import DAILY, DEFAULT_ITEMS, said
 from touchstone.v1 import results_service_pb2, schedule_pb2, scheduler_service_pb2, watch_pb2
 
-_SCHEDULES = 500
 _SHOWN = 60
 """Of its runs, the newest."""
 
@@ -66,15 +65,12 @@ async def watch_page(request: Request) -> Response:
 
 
 async def _schedule(request: Request, schedule_id: str) -> schedule_pb2.Schedule | None:
-    """None for one that was deleted, and while the scheduler is silent."""
-    ctx, caller = context.of(request), context.identity(request)
-    call = scheduler_service_pb2.ListSchedulesRequest(page_size=_SCHEDULES)
+    """None for one that was deleted, for other schedules, and while the scheduler is silent."""
     try:
-        found = await ctx.backend.ask(ctx.backend.scheduler.ListSchedules, call, caller)
+        found = await schedules.find(context.of(request).backend, schedule_id, context.identity(request))
     except TouchstoneError:
         return None
-    watches = (one for one in found.schedules if one.spec.HasField("watching"))
-    return next((one for one in watches if one.schedule_id == schedule_id), None)
+    return found if found.spec.HasField("watching") else None
 
 
 def _row(run: watch_pb2.WatchRun, threshold: float) -> Row:

@@ -2,6 +2,7 @@
 SELECT job
 FROM jobs
 WHERE decides
+    AND ($schedule_id = '' OR schedule_id = $schedule_id)
     AND ($visible_owner = '' OR owner = $visible_owner)
     AND ($after_at::TIMESTAMP IS NULL OR created_at <= $after_at::TIMESTAMP)
     AND ($after_at::TIMESTAMP IS NULL OR (created_at, job_id) < ($after_at::TIMESTAMP, $after_job::VARCHAR))

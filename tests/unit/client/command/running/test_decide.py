@@ -152,6 +152,9 @@ def test_programs_get_a_document(deciding: Fakes, capsys: Captured) -> None:
 def test_decisions_are_listed_and_one_is_read_by_its_id(deciding: Fakes, capsys: Captured) -> None:
     assert main(["decisions"]) == 0
     assert "better" in capsys.readouterr().out
+    assert main(["decisions", "--schedule", "s1", "--format", "json"]) == 0
+    assert [one.schedule_id for one in deciding.requests("ListDecisions")] == ["", "s1"]
+    assert json.loads(capsys.readouterr().out)[0]["saved"] == 992
     assert main(["decisions", JOB]) == 0
     assert capsys.readouterr().out.strip() == SAID
 
