@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from services import json_schemas, patterns
+from services import patterns
 from services.errors import InvalidRequestError, NotFoundError
 from services.words import refusals, scorers
 from services.words.scorers import USUAL, USUAL_READINGS
@@ -41,6 +41,8 @@ def check_form(work: job_pb2.DatasetWork) -> None:
 
 def _check_texts(scoring: scoring_pb2.Scoring, path: str) -> None:
     if scoring.schema:
+        from services import json_schemas  # Late: it takes long to import, and few jobs have a schema.
+
         try:
             json_schemas.compiled(scoring.schema)
         except ValueError as error:

@@ -16,7 +16,6 @@ from services.evaluator.answers.reading.layers import Extraction, Layer
 from services.evaluator.answers.scorers import (
     choices,
     json_fields,
-    json_schema,
     judgement,
     numbers,
     patterns,
@@ -90,6 +89,8 @@ def _made(name: str, scoring: Scoring, read: Read | None, layer: Layer, plugged:
 
 
 def _by_schema(read: Read | None, schema: str) -> Scorer:
+    from services.evaluator.answers.scorers import json_schema  # Late: it takes long to import, and few need it.
+
     try:
         return json_schema.json_schema(read, schema)
     except ValueError as error:
