@@ -82,7 +82,8 @@ class Settings:
         evaluators = environment.whole("TOUCHSTONE_EVALUATORS", 1, 1, 64, environ)
         http_port = _port("TOUCHSTONE_HTTP_PORT", 8080, environ)
         fixed = {"TOUCHSTONE_HTTP_PORT": http_port}
-        metrics_ports = _metrics_ports(evaluators, environ)
+        copies = environment.number("TOUCHSTONE_REPLICA_S", 0, 0, environment.LONG_S, environ) > 0
+        metrics_ports = _metrics_ports(evaluators, copies, environ)
         taken = {http_port, *metrics_ports.values()}
 
         def port(name: str, usual: int = 0, *, needed: bool = True) -> int:
@@ -103,8 +104,7 @@ class Settings:
         nats_port, monitor_port = port("TOUCHSTONE_NATS_PORT"), port("TOUCHSTONE_NATS_MONITOR_PORT")
         scheduler_port = port("TOUCHSTONE_SCHEDULER_PORT", SCHEDULER_PORT)
         results_port = port("TOUCHSTONE_RESULTS_PORT", RESULTS_PORT)
-        copies = environment.number("TOUCHSTONE_REPLICA_S", 0, 0, environment.LONG_S, environ)
-        replica_port = port("TOUCHSTONE_REPLICA_PORT", REPLICA_PORT, needed=copies > 0)
+        replica_port = port("TOUCHSTONE_REPLICA_PORT", REPLICA_PORT, needed=copies)
         first = port("TOUCHSTONE_EVALUATOR_PORT")
         evaluator_ports = (first, *(port("") for _ in range(evaluators - 1)))
         if len({*fixed.values()}) < len(fixed):
@@ -135,10 +135,11 @@ class Settings:
         )
 
 
-def _metrics_ports(evaluators: int, environ: Mapping[str, str]) -> dict[str, int]:
+def _metrics_ports(evaluators: int, copies: bool, environ: Mapping[str, str]) -> dict[str, int]:
     """Successive ports, so that a scrape configuration can list them."""
     first = environment.whole(_METRICS_PORT, 0, 0, _LAST_METRICS_PORT, environ)
     names = ["gateway", "scheduler", "results", *(f"evaluator-{number}" for number in range(1, evaluators + 1))]
+    names += ["replica"] if copies else []
     return {name: first + place for place, name in enumerate(names)} if first else {}
 
 

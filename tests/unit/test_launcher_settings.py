@@ -81,6 +81,15 @@ def test_one_port_given_twice_is_refused() -> None:
         Settings.from_env({"TOUCHSTONE_HTTP_PORT": "7000", "TOUCHSTONE_NATS_PORT": "7000"})
 
 
+def test_metrics_have_successive_ports_in_the_order_that_the_docs_say() -> None:
+    environ = {"TOUCHSTONE_METRICS_PORT": "9464", "TOUCHSTONE_EVALUATORS": "2"}
+    names = ["gateway", "scheduler", "results", "evaluator-1", "evaluator-2"]
+    assert dict(Settings.from_env(environ).metrics_ports) == {name: 9464 + n for n, name in enumerate(names)}
+    copied = Settings.from_env(environ | {"TOUCHSTONE_REPLICA_S": "30"})
+    assert copied.metrics_ports["replica"] == 9469
+    assert dict(Settings.from_env({"TOUCHSTONE_REPLICA_S": "30"}).metrics_ports) == {}
+
+
 def test_free_ports_lie_outside_the_range_of_outgoing_connections() -> None:
     low, high = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
     if low < 22_000:
