@@ -85,8 +85,10 @@ def race(runners: Sequence[Runner], items: int, found: Callable[[int, int], Foun
                     left.remove(loser)
                     beaten[loser] = one
             continue
+        # What ends after the race does not change how that ended.
+        over = len(decided) == len(pairs) and (len(left) > 1 or beaten or earlier)
         gone = {one for one in left if runners[one].ended and runners[one].reach == upto < items}
-        if not gone:
+        if over or not gone:
             break
         left = [one for one in left if one not in gone]
         withdrawn |= gone

@@ -69,6 +69,15 @@ def test_one_that_ended_goes_on_until_its_last_answer_has_counted() -> None:
     assert stand(NONE, 10, 20, ended=(0, 1)).verdict == UNDECIDED
 
 
+def test_a_job_that_ends_after_the_race_does_not_change_how_that_ended() -> None:
+    pairs = {(0, 1): Found(BETTER, 40), (1, 2): Found(WORSE, 60)}
+    for ended in ((), (1,), (0, 1, 2)):
+        found = stand(pairs, 100, 70, 100, ended=ended)
+        assert (found.verdict, found.decided_at, found.left, found.withdrawn) == (BEST, 60, (1,), frozenset())
+        found = stand({(0, 1): Found(NO_DIFFERENCE, 30)}, 50, 40, ended=ended)
+        assert (found.verdict, found.decided_at, found.left) == (NO_DIFFERENCE, 30, (0, 1))
+
+
 def test_the_last_item_withdraws_nobody() -> None:
     found = stand({(0, 1): Found(NO_DIFFERENCE, 100)}, 100, 100, ended=(0,))
     assert (found.verdict, found.left) == (NO_DIFFERENCE, (0, 1))
