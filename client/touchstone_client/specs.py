@@ -163,7 +163,10 @@ def changed_scoring(known: scoring_pb2.Scoring, **given: Unpack[ScoringOptions])
         made.CopyFrom(known)
     else:
         made = scoring_pb2.Scoring(
-            reference_field=known.reference_field, answer_pattern=known.answer_pattern, answer_match=known.answer_match
+            reference_field=known.reference_field,
+            group_field=known.group_field,
+            answer_pattern=known.answer_pattern,
+            answer_match=known.answer_match,
         )
     for name in asked:
         made.ClearField(name)

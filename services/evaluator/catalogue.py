@@ -21,7 +21,7 @@ from services.evaluator.datasets.rows import sample
 from services.evaluator.items.metrics import repeated
 from services.evaluator.items.task import Task
 from services.evaluator.suites import ListedSuite, OpenSuite, TaskDeclaration, shipped
-from services.words import refusals
+from services.words import references, refusals
 from services.words.job_options import MOST_REPEATS
 from touchstone.v1 import job_pb2, suite_pb2
 
@@ -203,12 +203,7 @@ def _selection(task: Task, limit: int, seed: int) -> Selection:
 
 def _clusters(task: Task, limit: int, seed: int) -> Sequence[int]:
     """By selected item, the number of its group; empty if each item is by itself. Renders all of them."""
-    numbers: dict[str | int, int] = {}
-    found = [
-        numbers.setdefault(item.group or place, len(numbers))
-        for place, item in enumerate(task.items(select(task, limit, seed)))
-    ]
-    return found if len(numbers) < len(found) else ()
+    return references.numbered(item.group for item in task.items(select(task, limit, seed)))
 
 
 def _hashed(task: Task, indexes: Sequence[int]) -> Selection:

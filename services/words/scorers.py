@@ -57,6 +57,15 @@ class ScoringOptions(TypedDict, total=False):
             "The metadata field or column with the reference. The row's `reference` if absent.", "Reference field", 200
         ),
     ]
+    group_field: Annotated[
+        str | None,
+        Text(
+            "The metadata field or column whose equal values make a group of rows, which intervals and decisions "
+            "count as one. That of the dataset if absent.",
+            "Group field",
+            200,
+        ),
+    ]
     tolerance: Annotated[
         float | None,
         Number(
@@ -199,7 +208,7 @@ def further_problem(
     empty when all can. `plugged` as in `problem`."""
     if len(further) > MOST_FURTHER:
         return "further", f"A run takes at most {MOST_FURTHER} further scorers, not {len(further):,}."
-    known = [plain(first)]
+    known = [_of_answers(first)]
     for place, scoring in enumerate(further):
         path = f"further[{place}]"
         option, sentence = problem(scoring, plugged)
@@ -207,10 +216,19 @@ def further_problem(
             return f"{path}.{option}", sentence
         if plain(scoring).scorer == "judgement":
             return path, "judgement reads the answers of a judge. It can only be the first scorer."
-        if plain(scoring) in known:
+        if scoring.group_field not in ("", first.group_field):
+            return f"{path}.group_field", "Groups of rows are those of the first scorer. Leave group_field out."
+        if _of_answers(scoring) in known:
             return path, f"Two scorers are the same: {in_words(plain(scoring))}. Give each scorer once."
-        known.append(plain(scoring))
+        known.append(_of_answers(scoring))
     return "", ""
+
+
+def _of_answers(scoring: scoring_pb2.Scoring) -> scoring_pb2.Scoring:
+    """As `plain`, without what does not change the score of an answer."""
+    kept = plain(scoring)
+    kept.ClearField("group_field")
+    return kept
 
 
 def prefixes(further: Sequence[scoring_pb2.Scoring]) -> list[str]:
@@ -270,6 +288,8 @@ def in_words(scoring: scoring_pb2.Scoring) -> str:
     said = [SCORERS.get(scoring.scorer, scoring.scorer) + _details(scoring)]
     if scoring.reference_field:
         said.append(f"reference in “{scoring.reference_field}”")
+    if scoring.group_field:
+        said.append(f"rows in groups by “{scoring.group_field}”")
     if scoring.answer_pattern:
         first = "the first match of " if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else ""
         said.append(f"answer taken by {first}“{scoring.answer_pattern}”")

@@ -218,11 +218,15 @@ async def test_the_form_sends_the_scorers_options_and_no_other_scorers(gateway: 
         "tolerance": "0.01",
         "fields": "a.b",
     }
-    sent |= {"reference_field": "label", "answer_pattern": "it is (.+)"}
+    sent |= {"reference_field": "label", "group_field": "passage", "answer_pattern": "it is (.+)"}
     await gateway.client.post(f"{address}/run", data=sent, headers=HTML)
     (spec,) = gateway.world.specs
     assert spec.dataset.scoring == scoring_pb2.Scoring(
-        scorer="choice", choices=["yes", "no"], reference_field="label", answer_pattern="it is (.+)"
+        scorer="choice",
+        choices=["yes", "no"],
+        reference_field="label",
+        group_field="passage",
+        answer_pattern="it is (.+)",
     )
 
 

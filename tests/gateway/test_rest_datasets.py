@@ -57,6 +57,7 @@ async def test_every_option_reaches_the_service(gateway: Running) -> None:
         "project_id": "7",
         "scorer": "choice",
         "reference_field": "label",
+        "group_field": "name",
         "tolerance": "0.5",
         "tolerance_is_relative": "true",
         "fields": '["a.b"]',
@@ -80,6 +81,7 @@ async def test_every_option_reaches_the_service(gateway: Running) -> None:
     assert (scoring.scorer, list(scoring.choices), list(scoring.fields)) == ("choice", ["yes", "no"], ["a.b"])
     assert (scoring.answer_pattern, scoring.answer_match) == ("(yes|no)", scoring_pb2.ANSWER_MATCH_FIRST)
     assert (scoring.tolerance, scoring.tolerance_is_relative, scoring.reference_field) == (0.5, True, "label")
+    assert scoring.group_field == "name"
     assert (first.project_id, first.custom_id_field) == (7, "id")
     assert first.last_assistant == job_pb2.LAST_ASSISTANT_REFERENCE
     first.ClearField("template")

@@ -17,6 +17,7 @@ from tests.stack import Stack, running, until
 from tests.stack_decisions import ended, started
 from tests.stub_thread import stub_thread
 from touchstone.v1 import (
+    comparison_pb2,
     dataset_pb2,
     dataset_service_pb2,
     dataset_service_pb2_grpc,
@@ -29,7 +30,7 @@ from touchstone.v1 import (
 pytestmark = pytest.mark.stack
 
 COMPLETED, CANCELLED, FAILED = job_pb2.Job.STATE_COMPLETED, job_pb2.Job.STATE_CANCELLED, job_pb2.Job.STATE_FAILED
-ROWS = 400
+ROWS, PASSAGE = 400, 8
 
 
 def answers(prompt: str) -> str | Fault:
@@ -61,10 +62,15 @@ def stack(server: Knows, tmp_path_factory: pytest.TempPathFactory, request: pyte
         yield started
 
 
-def upload(stack: Stack, rows: int) -> str:
-    lines = [json.dumps({"prompt": f"Say {row}", "reference": f"answer {row}"}) for row in range(rows)]
+def upload(stack: Stack, rows: int, group_field: str = "") -> str:
+    """With passages of eight rows, which stand far apart in the file."""
+    lines = [
+        json.dumps({"prompt": f"Say {row}", "reference": f"answer {row}", "passage": row % (rows // PASSAGE or 1)})
+        for row in range(rows)
+    ]
+    scoring = scoring_pb2.Scoring(scorer="exact_match", group_field=group_field)
     stub = dataset_service_pb2_grpc.DatasetServiceStub(stack.channel(stack.results_port))
-    options = dataset_pb2.DatasetOptions(name="rows.jsonl", scoring=scoring_pb2.Scoring(scorer="exact_match"))
+    options = dataset_pb2.DatasetOptions(name="rows.jsonl", scoring=scoring)
     requests = iter([dataset_service_pb2.UploadDatasetRequest(options=options, data="\n".join(lines).encode())])
     return str(stub.UploadDataset(requests, timeout=120).dataset.dataset_id)
 
@@ -92,6 +98,26 @@ def test_a_model_does_not_differ_from_itself(stack: Stack) -> None:
     assert found.verdict == job_pb2.DECISION_VERDICT_NO_DIFFERENCE
     assert found.difference == 0
     assert found.decided_at < ROWS // 2
+
+
+def test_rows_of_one_group_count_as_one_in_decisions_and_in_full_runs(stack: Stack) -> None:
+    dataset = upload(stack, ROWS, "passage")
+    found = ended(stack, started(stack, spec(dataset, "half"), spec(dataset, "all"), seed=4))
+    assert found.verdict == job_pb2.DECISION_VERDICT_BETTER
+    assert found.decided_at % PASSAGE == 0, "at the end of a passage"
+    assert PASSAGE < found.decided_at < ROWS
+    clusters = list(found.baseline.plan[0].clusters)
+    assert (len(clusters), len(set(clusters))) == (ROWS, ROWS // PASSAGE)
+    jobs = [found.baseline.job_id, found.candidate.job_id]
+    for job_id in jobs:
+        # A retry asks the rest: then both are full runs.
+        stack.scheduler.RetryJob(scheduler_service_pb2.RetryJobRequest(job_id=job_id), timeout=30)
+        stack.completed(job_id)
+    result = stack.results.GetJobResult(results_service_pb2.GetJobResultRequest(job_id=jobs[0]), timeout=30).result
+    metric = result.tasks[0].metrics[0]
+    assert (metric.method, metric.n, metric.mean) == ("clustered", ROWS, 0.5)
+    compared = stack.results.Compare(comparison_pb2.CompareRequest(subjects=jobs), timeout=30)
+    assert {one.test for one in compared.differences if one.task} == {"clustered permutation"}
 
 
 def test_a_provider_that_is_away_for_a_while_changes_no_verdict(stack: Stack, server: Knows) -> None:

@@ -15,7 +15,7 @@ from services import further_fields, json_values
 from services.evaluator.answers.scorers import json_fields
 from services.evaluator.answers.scorers.scorer import Scorer
 from services.evaluator.items.task import Item, Message
-from services.words import chat
+from services.words import chat, references
 from touchstone.v1.dataset_pb2 import DatasetManifest, DatasetRow, Shard
 from touchstone.v1.job_pb2 import Sampling
 from touchstone.v1.scoring_pb2 import Scoring
@@ -51,6 +51,13 @@ def field_of(scoring: Scoring, own: Scoring) -> str:
     """Where a job's references are: empty for the references that the dataset was uploaded with."""
     wanted = scoring.reference_field or _OWN
     return "" if wanted == (own.reference_field or _OWN) else wanted
+
+
+def group(row: DatasetRow, field: str) -> str:
+    """The name of the row's group by its metadata; empty for a row by itself, and without a field."""
+    if not field or not row.metadata:
+        return ""
+    return references.group(json_fields.at(json.loads(row.metadata), field))
 
 
 def asked_with(row: DatasetRow, sampling: Sampling) -> Sampling | None:

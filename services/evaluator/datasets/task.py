@@ -81,6 +81,7 @@ class DatasetTask:
             data=suite_pb2.DataSource(dataset=dataset.dataset_id, revision=dataset.digest),
         )
         self._field = rows.field_of(scoring, dataset.scoring)
+        self._group_field = scoring.group_field
         self._places = Places(manifest)
         self._shelf = shelf
         self.chosen = sample(TASK, self._places.rows, limit, seed)
@@ -146,6 +147,11 @@ class DatasetTask:
                 ) from error
         return tuple(found)
 
+    def group(self, row: DatasetRow) -> str:
+        """What the rows that depend on this one have in common; empty for a row by itself."""
+        own = "" if self._scorer.group is None else self._scorer.group(row)
+        return own or rows.group(row, self._group_field)
+
     def named(self, number: int, row: DatasetRow) -> str:
         """ "Row 3 of questions.jsonl (row-3)"."""
         return f"Row {number + 1} of {self.name} ({row.custom_id})"
@@ -199,8 +205,7 @@ class DatasetTask:
 
     def _item(self, number: int, row: DatasetRow, sampling: job_pb2.Sampling) -> Item:
         answers = self.answers(number, row)
-        group = "" if self._scorer.group is None else self._scorer.group(row)
-        made = rows.item(number, row, answers, rows.asked_with(row, sampling), group)
+        made = rows.item(number, row, answers, rows.asked_with(row, sampling), self.group(row))
         if not answers or not self.further:
             return made
         return replace(made, further_answers=self.further_answers(number, row))

@@ -23,11 +23,13 @@ from services.evaluator.provider_batches.planning import line_bytes, unit_rows
 from services.evaluator.providers.baseline import NO_REFERENCE
 from services.evaluator.providers.protocol.capabilities import Resolved
 from services.evaluator.providers.protocol.provider import ProviderError
-from services.words import refusals
+from services.words import references, refusals
 from services.words.suites import MAJORITY
 from touchstone.v1 import job_pb2, suite_pb2
 from touchstone.v1.dataset_pb2 import DatasetRow
 
+MOST_IN_GROUPS = 50_000
+"""Rows of a decision whose plan names their groups: up to 20 jobs with their plans must fit into a message."""
 _MOST_SAMPLINGS = 10_000
 """How many different ones are remembered as checked."""
 _MOST_NAMES = 100
@@ -61,6 +63,12 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
             "Leave further scorers out, or put one first that can score the rows.",
             "spec.dataset.further",
         )
+    together = references.numbered(looked.groups)
+    if together and len(together) > MOST_IN_GROUPS:
+        raise InvalidRequestError(
+            f"A decision over rows in groups takes at most {MOST_IN_GROUPS:,} rows, not {len(together):,}. Set limit.",
+            "dataset.limit",
+        )
     if caller is not None and caller.batch is not None:
         unit_size = await asyncio.to_thread(unit_rows, looked.sizes, caller.batch)
     planned = job_pb2.TaskPlan(
@@ -81,6 +89,7 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
         reading=layers.reading_of(task.reading),
         plugin=task.plugin,
         question_set=looked.questions.hash() if spec.HasField("deciding") else "",
+        clusters=together,
     )
     if caller is not None and caller.most_cost is not None:
         reserve(spec, planned, looked.most_usd)
@@ -106,6 +115,8 @@ class _Looked:
         self.names: set[str] = set()
         """Parameters that rows themselves set."""
         self.questions = task.questions()
+        self.groups: list[str] = []
+        """Of the rows of a decision."""
         self.sizes: list[int] = []
         """Bytes of the rows as lines of a batch, for a job that uses one."""
 
@@ -114,6 +125,8 @@ class _Looked:
             try:
                 answers = self._task.answers(number, row)
                 self.questions.add(row, answers)
+                if self._spec.HasField("deciding"):
+                    self.groups.append(self._task.group(row))
                 if answers:
                     self.with_reference += 1
                     self._task.further_answers(number, row)

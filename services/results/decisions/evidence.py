@@ -19,7 +19,7 @@ _NOTHING = -1000.0
 """The logarithm of no evidence at all: infinity has no form in JSON."""
 _OTHER_PLAN = (
     "The jobs have other items, so their answers cannot be compared. Give all evaluators the same data, and name "
-    "datasets whose rows have the same ids, references and scoring in the same order."
+    "datasets whose rows have the same ids, references, groups and scoring in the same order."
 )
 _NO_SCORES = "The items of these tasks have no scores of their own, so no verdict is possible."
 _ALONE = "The jobs of the other models have ended, so there is nothing to compare with."
@@ -64,7 +64,7 @@ def _problem(planned: Sequence[job_pb2.Job]) -> str:
 def _same_items(one: Sequence[job_pb2.TaskPlan], other: Sequence[job_pb2.TaskPlan]) -> bool:
     """Whether two plans ask for the same, perhaps with other prompts."""
     return len(one) == len(other) and all(
-        (a.task, a.items) == (b.task, b.items)
+        (a.task, a.items, a.clusters) == (b.task, b.items, b.clusters)
         and (a.item_set == b.item_set or (a.question_set and a.question_set == b.question_set))
         for a, b in zip(one, other, strict=True)
     )

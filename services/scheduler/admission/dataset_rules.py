@@ -118,6 +118,7 @@ def _fill_further(work: job_pb2.DatasetWork, plugged: Collection[str]) -> None:
         raise InvalidRequestError(sentence, f"spec.dataset.{path}")
     for scoring in work.further:
         scoring.CopyFrom(scorers.plain(scoring))
+        scoring.ClearField("group_field")
 
 
 def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring, plugged: Collection[str]) -> scoring_pb2.Scoring:
@@ -127,6 +128,8 @@ def _scoring(work: job_pb2.DatasetWork, own: scoring_pb2.Scoring, plugged: Colle
         # The reference's place is not an option of a scorer.
         chosen = scoring_pb2.Scoring(scorer=work.scorer, reference_field=chosen.reference_field)
     chosen.scorer = chosen.scorer or USUAL
+    # Nor is it one which rows belong together.
+    chosen.group_field = chosen.group_field or own.group_field
     option, sentence = scorers.problem(chosen, plugged)
     if sentence:
         field = "spec.dataset.scorer" if option == "scorer" else f"spec.dataset.scoring.{option}"

@@ -73,6 +73,7 @@ def test_a_rerun_goes_on_with_a_higher_budget(fakes: Fakes) -> None:
         ),
         ({"scorer": "choice", "choices": ["a", "b"]}, {"choices": ["c"]}, {"scorer": "choice", "choices": ["c"]}),
         ({"reference_field": "y"}, {"reference_field": ""}, {}),
+        ({"scorer": "json", "group_field": "p"}, {"scorer": "contains"}, {"scorer": "contains", "group_field": "p"}),
         (
             {"answer_pattern": "(.)", "answer_match": 2},
             {"scorer": "choice"},

@@ -30,6 +30,7 @@ from touchstone.v1.scoring_pb2 import Scoring
         (Scoring(scorer="json", fields=list("abcdefgh")), "equal JSON fields a, b, c, d, e, f and 2 more"),
         (Scoring(scorer="json_schema", schema='{"type":"null"}'), "JSON schema bcde375e"),
         (Scoring(scorer="token_f1", reference_field="gold"), "token F1; reference in “gold”"),
+        (Scoring(scorer="contains", group_field="passage"), "presence of the reference; rows in groups by “passage”"),
         (Scoring(answer_pattern="A: (.*)"), "exact match; answer taken by “A: (.*)”"),
         (
             Scoring(answer_pattern="A", answer_match="ANSWER_MATCH_FIRST"),
@@ -68,6 +69,7 @@ def test_only_options_that_the_scorer_takes_are_kept(name: str) -> None:
     everything: dict[str, Any] = {
         "scorer": name,
         "reference_field": "gold",
+        "group_field": "passage",
         "tolerance": 0.5,
         "tolerance_is_relative": True,
         "fields": ["a"],
@@ -84,6 +86,16 @@ def test_options_that_are_not_given_are_left_out_of_the_message() -> None:
     assert scorers.scoring_of(dict.fromkeys(scorers.OPTIONS)) == Scoring()
     with pytest.raises(KeyError):
         scorers.scoring_of({"answer_match": "second"})
+
+
+def test_groups_of_rows_are_those_of_the_first_scorer() -> None:
+    first = Scoring(scorer="contains", group_field="passage")
+    further = Scoring(scorer="rouge_l")
+    assert scorers.further_problem(first, [further]) == ("", "")
+    assert scorers.further_problem(first, [Scoring(scorer="rouge_l", group_field="passage")]) == ("", "")
+    wrong = scorers.further_problem(first, [Scoring(scorer="rouge_l", group_field="other")])
+    assert wrong == ("further[0].group_field", "Groups of rows are those of the first scorer. Leave group_field out.")
+    assert scorers.further_problem(first, [Scoring(scorer="contains")])[0] == "further[0]", "the same scores"
 
 
 def scheduler(scoring: Scoring) -> str:
@@ -138,6 +150,8 @@ def texts(count: int, characters: int) -> list[str]:
         (Scoring(scorer="json", fields=texts(1, 201)), "fields"),
         (Scoring(reference_field="x" * 200), ""),
         (Scoring(reference_field="x" * 201), "reference_field"),
+        (Scoring(group_field="x" * 200), ""),
+        (Scoring(group_field="x" * 201), "group_field"),
         (Scoring(scorer="no name"), "scorer"),
     ],
 )

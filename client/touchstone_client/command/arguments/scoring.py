@@ -71,6 +71,8 @@ def words(scoring: scoring_pb2.Scoring) -> str:
         parts.append("with a schema of its own")
     if scoring.reference_field:
         parts.append(f"against {scoring.reference_field}")
+    if scoring.group_field:
+        parts.append(f"in groups by {scoring.group_field}")
     if scoring.answer_pattern:
         first = " first" if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else ""
         parts.append(f"of the match of {scoring.answer_pattern}{first}")

@@ -116,6 +116,7 @@ def _show(options: argparse.Namespace) -> int:
         "read as": dataset.reading,
         "rows": f"{dataset.rows:,}",
         "with reference": f"{dataset.rows_with_reference:,}",
+        "groups": f"{dataset.groups:,} by {dataset.scoring.group_field}" if dataset.groups else "",
         "last message": scoring.last_messages(dataset.last_assistant),
         "scored by": scoring.words(dataset.scoring),
         "size": size(dataset.bytes),

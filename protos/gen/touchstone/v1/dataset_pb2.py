@@ -29,7 +29,7 @@ from touchstone.v1 import scoring_pb2 as touchstone_dot_v1_dot_scoring__pb2
 from touchstone.v1 import suite_pb2 as touchstone_dot_v1_dot_suite__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1btouchstone/v1/dataset.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1btouchstone/v1/content.proto\x1a\x17touchstone/v1/job.proto\x1a\x1btouchstone/v1/scoring.proto\x1a\x19touchstone/v1/suite.proto\"\xa7\x08\n\x07\x44\x61taset\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\x12-\n\x06\x66ormat\x18\x05 \x01(\x0e\x32\x1d.touchstone.v1.Dataset.Format\x12\x0c\n\x04rows\x18\x06 \x01(\x05\x12\r\n\x05\x62ytes\x18\x07 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x08 \x01(\t\x12/\n\x0buploaded_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13rows_with_reference\x18\n \x01(\x05\x12\x19\n\x11prompt_characters\x18\x0b \x01(\x03\x12\x14\n\x0cinput_tokens\x18\x0c \x01(\x03\x12\x1c\n\x14longest_prompt_bytes\x18\r \x01(\x05\x12\x17\n\x0fmetadata_fields\x18\x0e \x03(\t\x12\'\n\x07scoring\x18\x0f \x01(\x0b\x32\x16.touchstone.v1.Scoring\x12\x10\n\x08template\x18\x10 \x01(\t\x12)\n\x06source\x18\x11 \x01(\x0b\x32\x19.touchstone.v1.DataSource\x12\x0e\n\x06models\x18\x12 \x03(\t\x12\x17\n\x0fmost_max_tokens\x18\x13 \x01(\x05\x12\x0f\n\x07is_file\x18\x14 \x01(\x08\x12\x34\n\x0elast_assistant\x18\x15 \x01(\x0e\x32\x1c.touchstone.v1.LastAssistant\x12 \n\x18rows_with_last_assistant\x18\x16 \x01(\x05\x12.\n\nexpires_at\x18\x17 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07reading\x18\x18 \x01(\t\x12\'\n\x07judging\x18\x19 \x01(\x0b\x32\x16.touchstone.v1.Judging\x12\x33\n\nexperiment\x18\x1a \x01(\x0b\x32\x1f.touchstone.v1.ExperimentSource\"\xad\x02\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x46ORMAT_BATCH\x10\x01\x12\x10\n\x0c\x46ORMAT_LINES\x10\x02\x12\x12\n\x0e\x46ORMAT_COLUMNS\x10\x03\x12\x0e\n\nFORMAT_CSV\x10\x04\x12\x0e\n\nFORMAT_HUB\x10\x05\x12\x11\n\rFORMAT_ALPACA\x10\x06\x12\x13\n\x0f\x46ORMAT_SHAREGPT\x10\x07\x12\x17\n\x13\x46ORMAT_OPENAI_EVALS\x10\x08\x12\x1c\n\x18\x46ORMAT_PROMPT_COMPLETION\x10\t\x12\x1a\n\x16\x46ORMAT_QUESTION_ANSWER\x10\n\x12\x0e\n\nFORMAT_DPO\x10\x0b\x12\x12\n\x0e\x46ORMAT_INSPECT\x10\x0c\x12\x14\n\x10\x46ORMAT_PROMPTFOO\x10\r\"4\n\x10\x45xperimentSource\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\ndefinition\x18\x02 \x01(\t\"\xf8\x02\n\x0e\x44\x61tasetOptions\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x06\x66ormat\x18\x02 \x01(\x0e\x32\x1d.touchstone.v1.Dataset.Format\x12\x10\n\x08template\x18\x03 \x01(\t\x12\'\n\x07scoring\x18\x04 \x01(\x0b\x32\x16.touchstone.v1.Scoring\x12\x12\n\nproject_id\x18\x05 \x01(\x03\x12\x17\n\x0f\x63ustom_id_field\x18\x06 \x01(\t\x12\x0f\n\x07is_file\x18\x07 \x01(\x08\x12\r\n\x05owner\x18\x08 \x01(\t\x12\x34\n\x0elast_assistant\x18\t \x01(\x0e\x32\x1c.touchstone.v1.LastAssistant\x12\r\n\x05sheet\x18\n \x01(\t\x12\'\n\x07judging\x18\x0b \x01(\x0b\x32\x16.touchstone.v1.Judging\x12\x33\n\nexperiment\x18\x0c \x01(\x0b\x32\x1f.touchstone.v1.ExperimentSource\"\xbe\x01\n\nDatasetRow\x12\x11\n\tcustom_id\x18\x01 \x01(\t\x12,\n\x08messages\x18\x02 \x03(\x0b\x32\x1a.touchstone.v1.ChatMessage\x12)\n\x08sampling\x18\x03 \x01(\x0b\x32\x17.touchstone.v1.Sampling\x12\x0c\n\x04stop\x18\x04 \x03(\t\x12\x11\n\treference\x18\x05 \x01(\t\x12\x10\n\x08metadata\x18\x06 \x01(\t\x12\x11\n\thas_parts\x18\x07 \x01(\x08\"\xa8\x01\n\x0b\x43hatMessage\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12)\n\x05parts\x18\x03 \x03(\x0b\x32\x1a.touchstone.v1.ContentPart\x12+\n\ntool_calls\x18\x04 \x03(\x0b\x32\x17.touchstone.v1.ToolCall\x12\x14\n\x0ctool_call_id\x18\x05 \x01(\t\x12\x0c\n\x04name\x18\x06 \x01(\t\"\'\n\x07\x42\x61\x64Line\x12\x0c\n\x04line\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\"=\n\rBadLineReason\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\x12\r\n\x05lines\x18\x03 \x03(\x05\"T\n\x0e\x42\x61\x64LineReasons\x12-\n\x07reasons\x18\x01 \x03(\x0b\x32\x1c.touchstone.v1.BadLineReason\x12\x13\n\x0bother_lines\x18\x02 \x01(\x05\"\x95\x01\n\x0f\x44\x61tasetManifest\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\x12$\n\x06shards\x18\x02 \x03(\x0b\x32\x14.touchstone.v1.Shard\x12\x10\n\x08\x64\x65leting\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\r\n\x05\x61sked\x18\x05 \x01(\x0c\"4\n\x05Shard\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04rows\x18\x02 \x01(\x05\x12\r\n\x05\x62ytes\x18\x03 \x01(\x05\"4\n\tShardRows\x12\'\n\x04rows\x18\x01 \x03(\x0b\x32\x19.touchstone.v1.DatasetRowb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1btouchstone/v1/dataset.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1btouchstone/v1/content.proto\x1a\x17touchstone/v1/job.proto\x1a\x1btouchstone/v1/scoring.proto\x1a\x19touchstone/v1/suite.proto\"\xb7\x08\n\x07\x44\x61taset\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\x12-\n\x06\x66ormat\x18\x05 \x01(\x0e\x32\x1d.touchstone.v1.Dataset.Format\x12\x0c\n\x04rows\x18\x06 \x01(\x05\x12\r\n\x05\x62ytes\x18\x07 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x08 \x01(\t\x12/\n\x0buploaded_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13rows_with_reference\x18\n \x01(\x05\x12\x19\n\x11prompt_characters\x18\x0b \x01(\x03\x12\x14\n\x0cinput_tokens\x18\x0c \x01(\x03\x12\x1c\n\x14longest_prompt_bytes\x18\r \x01(\x05\x12\x17\n\x0fmetadata_fields\x18\x0e \x03(\t\x12\'\n\x07scoring\x18\x0f \x01(\x0b\x32\x16.touchstone.v1.Scoring\x12\x10\n\x08template\x18\x10 \x01(\t\x12)\n\x06source\x18\x11 \x01(\x0b\x32\x19.touchstone.v1.DataSource\x12\x0e\n\x06models\x18\x12 \x03(\t\x12\x17\n\x0fmost_max_tokens\x18\x13 \x01(\x05\x12\x0f\n\x07is_file\x18\x14 \x01(\x08\x12\x34\n\x0elast_assistant\x18\x15 \x01(\x0e\x32\x1c.touchstone.v1.LastAssistant\x12 \n\x18rows_with_last_assistant\x18\x16 \x01(\x05\x12.\n\nexpires_at\x18\x17 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07reading\x18\x18 \x01(\t\x12\'\n\x07judging\x18\x19 \x01(\x0b\x32\x16.touchstone.v1.Judging\x12\x33\n\nexperiment\x18\x1a \x01(\x0b\x32\x1f.touchstone.v1.ExperimentSource\x12\x0e\n\x06groups\x18\x1b \x01(\x05\"\xad\x02\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x46ORMAT_BATCH\x10\x01\x12\x10\n\x0c\x46ORMAT_LINES\x10\x02\x12\x12\n\x0e\x46ORMAT_COLUMNS\x10\x03\x12\x0e\n\nFORMAT_CSV\x10\x04\x12\x0e\n\nFORMAT_HUB\x10\x05\x12\x11\n\rFORMAT_ALPACA\x10\x06\x12\x13\n\x0f\x46ORMAT_SHAREGPT\x10\x07\x12\x17\n\x13\x46ORMAT_OPENAI_EVALS\x10\x08\x12\x1c\n\x18\x46ORMAT_PROMPT_COMPLETION\x10\t\x12\x1a\n\x16\x46ORMAT_QUESTION_ANSWER\x10\n\x12\x0e\n\nFORMAT_DPO\x10\x0b\x12\x12\n\x0e\x46ORMAT_INSPECT\x10\x0c\x12\x14\n\x10\x46ORMAT_PROMPTFOO\x10\r\"4\n\x10\x45xperimentSource\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\ndefinition\x18\x02 \x01(\t\"\xf8\x02\n\x0e\x44\x61tasetOptions\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x06\x66ormat\x18\x02 \x01(\x0e\x32\x1d.touchstone.v1.Dataset.Format\x12\x10\n\x08template\x18\x03 \x01(\t\x12\'\n\x07scoring\x18\x04 \x01(\x0b\x32\x16.touchstone.v1.Scoring\x12\x12\n\nproject_id\x18\x05 \x01(\x03\x12\x17\n\x0f\x63ustom_id_field\x18\x06 \x01(\t\x12\x0f\n\x07is_file\x18\x07 \x01(\x08\x12\r\n\x05owner\x18\x08 \x01(\t\x12\x34\n\x0elast_assistant\x18\t \x01(\x0e\x32\x1c.touchstone.v1.LastAssistant\x12\r\n\x05sheet\x18\n \x01(\t\x12\'\n\x07judging\x18\x0b \x01(\x0b\x32\x16.touchstone.v1.Judging\x12\x33\n\nexperiment\x18\x0c \x01(\x0b\x32\x1f.touchstone.v1.ExperimentSource\"\xbe\x01\n\nDatasetRow\x12\x11\n\tcustom_id\x18\x01 \x01(\t\x12,\n\x08messages\x18\x02 \x03(\x0b\x32\x1a.touchstone.v1.ChatMessage\x12)\n\x08sampling\x18\x03 \x01(\x0b\x32\x17.touchstone.v1.Sampling\x12\x0c\n\x04stop\x18\x04 \x03(\t\x12\x11\n\treference\x18\x05 \x01(\t\x12\x10\n\x08metadata\x18\x06 \x01(\t\x12\x11\n\thas_parts\x18\x07 \x01(\x08\"\xa8\x01\n\x0b\x43hatMessage\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12)\n\x05parts\x18\x03 \x03(\x0b\x32\x1a.touchstone.v1.ContentPart\x12+\n\ntool_calls\x18\x04 \x03(\x0b\x32\x17.touchstone.v1.ToolCall\x12\x14\n\x0ctool_call_id\x18\x05 \x01(\t\x12\x0c\n\x04name\x18\x06 \x01(\t\"\'\n\x07\x42\x61\x64Line\x12\x0c\n\x04line\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\"=\n\rBadLineReason\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\x12\r\n\x05lines\x18\x03 \x03(\x05\"T\n\x0e\x42\x61\x64LineReasons\x12-\n\x07reasons\x18\x01 \x03(\x0b\x32\x1c.touchstone.v1.BadLineReason\x12\x13\n\x0bother_lines\x18\x02 \x01(\x05\"\x95\x01\n\x0f\x44\x61tasetManifest\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\x12$\n\x06shards\x18\x02 \x03(\x0b\x32\x14.touchstone.v1.Shard\x12\x10\n\x08\x64\x65leting\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\r\n\x05\x61sked\x18\x05 \x01(\x0c\"4\n\x05Shard\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04rows\x18\x02 \x01(\x05\x12\r\n\x05\x62ytes\x18\x03 \x01(\x05\"4\n\tShardRows\x12\'\n\x04rows\x18\x01 \x03(\x0b\x32\x19.touchstone.v1.DatasetRowb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,27 +37,27 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.dataset_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DATASET']._serialized_start=190
-  _globals['_DATASET']._serialized_end=1253
-  _globals['_DATASET_FORMAT']._serialized_start=952
-  _globals['_DATASET_FORMAT']._serialized_end=1253
-  _globals['_EXPERIMENTSOURCE']._serialized_start=1255
-  _globals['_EXPERIMENTSOURCE']._serialized_end=1307
-  _globals['_DATASETOPTIONS']._serialized_start=1310
-  _globals['_DATASETOPTIONS']._serialized_end=1686
-  _globals['_DATASETROW']._serialized_start=1689
-  _globals['_DATASETROW']._serialized_end=1879
-  _globals['_CHATMESSAGE']._serialized_start=1882
-  _globals['_CHATMESSAGE']._serialized_end=2050
-  _globals['_BADLINE']._serialized_start=2052
-  _globals['_BADLINE']._serialized_end=2091
-  _globals['_BADLINEREASON']._serialized_start=2093
-  _globals['_BADLINEREASON']._serialized_end=2154
-  _globals['_BADLINEREASONS']._serialized_start=2156
-  _globals['_BADLINEREASONS']._serialized_end=2240
-  _globals['_DATASETMANIFEST']._serialized_start=2243
-  _globals['_DATASETMANIFEST']._serialized_end=2392
-  _globals['_SHARD']._serialized_start=2394
-  _globals['_SHARD']._serialized_end=2446
-  _globals['_SHARDROWS']._serialized_start=2448
-  _globals['_SHARDROWS']._serialized_end=2500
+  _globals['_DATASET']._serialized_end=1269
+  _globals['_DATASET_FORMAT']._serialized_start=968
+  _globals['_DATASET_FORMAT']._serialized_end=1269
+  _globals['_EXPERIMENTSOURCE']._serialized_start=1271
+  _globals['_EXPERIMENTSOURCE']._serialized_end=1323
+  _globals['_DATASETOPTIONS']._serialized_start=1326
+  _globals['_DATASETOPTIONS']._serialized_end=1702
+  _globals['_DATASETROW']._serialized_start=1705
+  _globals['_DATASETROW']._serialized_end=1895
+  _globals['_CHATMESSAGE']._serialized_start=1898
+  _globals['_CHATMESSAGE']._serialized_end=2066
+  _globals['_BADLINE']._serialized_start=2068
+  _globals['_BADLINE']._serialized_end=2107
+  _globals['_BADLINEREASON']._serialized_start=2109
+  _globals['_BADLINEREASON']._serialized_end=2170
+  _globals['_BADLINEREASONS']._serialized_start=2172
+  _globals['_BADLINEREASONS']._serialized_end=2256
+  _globals['_DATASETMANIFEST']._serialized_start=2259
+  _globals['_DATASETMANIFEST']._serialized_end=2408
+  _globals['_SHARD']._serialized_start=2410
+  _globals['_SHARD']._serialized_end=2462
+  _globals['_SHARDROWS']._serialized_start=2464
+  _globals['_SHARDROWS']._serialized_end=2516
 # @@protoc_insertion_point(module_scope)

@@ -15,7 +15,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Dataset(_message.Message):
-    __slots__ = ("dataset_id", "name", "owner", "project_id", "format", "rows", "bytes", "digest", "uploaded_at", "rows_with_reference", "prompt_characters", "input_tokens", "longest_prompt_bytes", "metadata_fields", "scoring", "template", "source", "models", "most_max_tokens", "is_file", "last_assistant", "rows_with_last_assistant", "expires_at", "reading", "judging", "experiment")
+    __slots__ = ("dataset_id", "name", "owner", "project_id", "format", "rows", "bytes", "digest", "uploaded_at", "rows_with_reference", "prompt_characters", "input_tokens", "longest_prompt_bytes", "metadata_fields", "scoring", "template", "source", "models", "most_max_tokens", "is_file", "last_assistant", "rows_with_last_assistant", "expires_at", "reading", "judging", "experiment", "groups")
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[Dataset.Format]
@@ -72,6 +72,7 @@ class Dataset(_message.Message):
     READING_FIELD_NUMBER: _ClassVar[int]
     JUDGING_FIELD_NUMBER: _ClassVar[int]
     EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     name: str
     owner: str
@@ -98,7 +99,8 @@ class Dataset(_message.Message):
     reading: str
     judging: _job_pb2.Judging
     experiment: ExperimentSource
-    def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., rows_with_last_assistant: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reading: _Optional[str] = ..., judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentSource, _Mapping]] = ...) -> None: ...
+    groups: int
+    def __init__(self, dataset_id: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., project_id: _Optional[int] = ..., format: _Optional[_Union[Dataset.Format, str]] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., digest: _Optional[str] = ..., uploaded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rows_with_reference: _Optional[int] = ..., prompt_characters: _Optional[int] = ..., input_tokens: _Optional[int] = ..., longest_prompt_bytes: _Optional[int] = ..., metadata_fields: _Optional[_Iterable[str]] = ..., scoring: _Optional[_Union[_scoring_pb2.Scoring, _Mapping]] = ..., template: _Optional[str] = ..., source: _Optional[_Union[_suite_pb2.DataSource, _Mapping]] = ..., models: _Optional[_Iterable[str]] = ..., most_max_tokens: _Optional[int] = ..., is_file: _Optional[bool] = ..., last_assistant: _Optional[_Union[_job_pb2.LastAssistant, str]] = ..., rows_with_last_assistant: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reading: _Optional[str] = ..., judging: _Optional[_Union[_job_pb2.Judging, _Mapping]] = ..., experiment: _Optional[_Union[ExperimentSource, _Mapping]] = ..., groups: _Optional[int] = ...) -> None: ...
 
 class ExperimentSource(_message.Message):
     __slots__ = ("name", "definition")

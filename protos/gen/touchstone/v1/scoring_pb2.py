@@ -24,17 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1btouchstone/v1/scoring.proto\x12\rtouchstone.v1\"\xef\x01\n\x07Scoring\x12\x0e\n\x06scorer\x18\x01 \x01(\t\x12\x17\n\x0freference_field\x18\x02 \x01(\t\x12\x11\n\ttolerance\x18\x03 \x01(\x01\x12\x1d\n\x15tolerance_is_relative\x18\x04 \x01(\x08\x12\x0e\n\x06\x66ields\x18\x05 \x03(\t\x12\x0f\n\x07\x63hoices\x18\x06 \x03(\t\x12\x16\n\x0e\x61nswer_pattern\x18\x07 \x01(\t\x12\x30\n\x0c\x61nswer_match\x18\x08 \x01(\x0e\x32\x1a.touchstone.v1.AnswerMatch\x12\x0e\n\x06schema\x18\t \x01(\t\x12\x0e\n\x06rubric\x18\n \x01(\t*_\n\x07Reading\x12\x17\n\x13READING_UNSPECIFIED\x10\x00\x12\x12\n\x0eREADING_STRICT\x10\x01\x12\x12\n\x0eREADING_MARKED\x10\x02\x12\x13\n\x0fREADING_LENIENT\x10\x03*Z\n\x0b\x41nswerMatch\x12\x1c\n\x18\x41NSWER_MATCH_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41NSWER_MATCH_LAST\x10\x01\x12\x16\n\x12\x41NSWER_MATCH_FIRST\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1btouchstone/v1/scoring.proto\x12\rtouchstone.v1\"\x84\x02\n\x07Scoring\x12\x0e\n\x06scorer\x18\x01 \x01(\t\x12\x17\n\x0freference_field\x18\x02 \x01(\t\x12\x13\n\x0bgroup_field\x18\x0b \x01(\t\x12\x11\n\ttolerance\x18\x03 \x01(\x01\x12\x1d\n\x15tolerance_is_relative\x18\x04 \x01(\x08\x12\x0e\n\x06\x66ields\x18\x05 \x03(\t\x12\x0f\n\x07\x63hoices\x18\x06 \x03(\t\x12\x16\n\x0e\x61nswer_pattern\x18\x07 \x01(\t\x12\x30\n\x0c\x61nswer_match\x18\x08 \x01(\x0e\x32\x1a.touchstone.v1.AnswerMatch\x12\x0e\n\x06schema\x18\t \x01(\t\x12\x0e\n\x06rubric\x18\n \x01(\t*_\n\x07Reading\x12\x17\n\x13READING_UNSPECIFIED\x10\x00\x12\x12\n\x0eREADING_STRICT\x10\x01\x12\x12\n\x0eREADING_MARKED\x10\x02\x12\x13\n\x0fREADING_LENIENT\x10\x03*Z\n\x0b\x41nswerMatch\x12\x1c\n\x18\x41NSWER_MATCH_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41NSWER_MATCH_LAST\x10\x01\x12\x16\n\x12\x41NSWER_MATCH_FIRST\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.scoring_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_READING']._serialized_start=288
-  _globals['_READING']._serialized_end=383
-  _globals['_ANSWERMATCH']._serialized_start=385
-  _globals['_ANSWERMATCH']._serialized_end=475
+  _globals['_READING']._serialized_start=309
+  _globals['_READING']._serialized_end=404
+  _globals['_ANSWERMATCH']._serialized_start=406
+  _globals['_ANSWERMATCH']._serialized_end=496
   _globals['_SCORING']._serialized_start=47
-  _globals['_SCORING']._serialized_end=286
+  _globals['_SCORING']._serialized_end=307
 # @@protoc_insertion_point(module_scope)

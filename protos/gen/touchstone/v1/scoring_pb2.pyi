@@ -28,9 +28,10 @@ ANSWER_MATCH_LAST: AnswerMatch
 ANSWER_MATCH_FIRST: AnswerMatch
 
 class Scoring(_message.Message):
-    __slots__ = ("scorer", "reference_field", "tolerance", "tolerance_is_relative", "fields", "choices", "answer_pattern", "answer_match", "schema", "rubric")
+    __slots__ = ("scorer", "reference_field", "group_field", "tolerance", "tolerance_is_relative", "fields", "choices", "answer_pattern", "answer_match", "schema", "rubric")
     SCORER_FIELD_NUMBER: _ClassVar[int]
     REFERENCE_FIELD_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_FIELD_NUMBER: _ClassVar[int]
     TOLERANCE_FIELD_NUMBER: _ClassVar[int]
     TOLERANCE_IS_RELATIVE_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +42,7 @@ class Scoring(_message.Message):
     RUBRIC_FIELD_NUMBER: _ClassVar[int]
     scorer: str
     reference_field: str
+    group_field: str
     tolerance: float
     tolerance_is_relative: bool
     fields: _containers.RepeatedScalarFieldContainer[str]
@@ -49,4 +51,4 @@ class Scoring(_message.Message):
     answer_match: AnswerMatch
     schema: str
     rubric: str
-    def __init__(self, scorer: _Optional[str] = ..., reference_field: _Optional[str] = ..., tolerance: _Optional[float] = ..., tolerance_is_relative: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[str]] = ..., answer_pattern: _Optional[str] = ..., answer_match: _Optional[_Union[AnswerMatch, str]] = ..., schema: _Optional[str] = ..., rubric: _Optional[str] = ...) -> None: ...
+    def __init__(self, scorer: _Optional[str] = ..., reference_field: _Optional[str] = ..., group_field: _Optional[str] = ..., tolerance: _Optional[float] = ..., tolerance_is_relative: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[str]] = ..., answer_pattern: _Optional[str] = ..., answer_match: _Optional[_Union[AnswerMatch, str]] = ..., schema: _Optional[str] = ..., rubric: _Optional[str] = ...) -> None: ...

@@ -26,6 +26,7 @@ _MEMBERS: dict[str, Schema] = {
     "bytes": about(COUNT, "The size of the upload, decompressed."),
     "digest": about(STRING, "The SHA-256 of the rows. Equal rows have equal digests."),
     "rows_with_reference": about(COUNT, "Rows with a reference."),
+    "groups": about(COUNT, "Groups that the rows make by `group_field` of `scoring`. 0 without one."),
     "prompt_characters": about(COUNT, "Characters of all prompts."),
     "input_tokens": about(
         COUNT, "An estimate for all prompts: a token per four bytes, four per message, 1,000 per image."
@@ -91,6 +92,7 @@ def _members(dataset: dataset_pb2.Dataset) -> dict[str, Any]:
         "bytes": dataset.bytes,
         "digest": dataset.digest,
         "rows_with_reference": dataset.rows_with_reference,
+        "groups": dataset.groups,
         "prompt_characters": dataset.prompt_characters,
         "input_tokens": dataset.input_tokens,
         "longest_prompt_bytes": dataset.longest_prompt_bytes,
@@ -149,6 +151,7 @@ PREVIEWED = shape(
         "rows": about(COUNT, "The rows of the file, as many as were read."),
         "rows_that_fit": about(COUNT, "Those that fit. An upload needs all of them to fit."),
         "rows_with_reference": about(COUNT, "Rows that fit and have a reference."),
+        "groups": about(COUNT, "Groups that the rows that fit make by `group_field`. 0 without one."),
         "input_tokens": about(COUNT, "An estimate for all prompts."),
         "first_rows": about(array(ROW), "The first rows that fit, at most 5, with texts cut to 2 KB."),
         "lines": about(
@@ -211,6 +214,7 @@ def preview_body(found: dataset_service_pb2.PreviewDatasetResponse) -> dict[str,
         "rows": found.rows_found,
         "rows_that_fit": dataset.rows,
         "rows_with_reference": dataset.rows_with_reference,
+        "groups": dataset.groups,
         "input_tokens": dataset.input_tokens,
         "first_rows": [row_body(number, row) for number, row in enumerate(found.first_rows)],
         "lines": [{"line": bad.line, "reason": bad.reason} for bad in found.bad_lines],

@@ -210,7 +210,7 @@ ITEM = shape(
         "item_hash": about(STRING, "A hash of the item's input and reference."),
         "prompt_hash": about(STRING, "A hash of the prompt."),
         "identity": about(null(STRING), "A hash of model and request, by which stored answers are found."),
-        "group": about(null(STRING), "Items of one group share a passage."),
+        "group": about(null(STRING), "Items of one group share a passage, or what the dataset groups rows by."),
         "custom_id": about(null(STRING), "The id that the uploaded row has."),
         "metadata": about({}, "The metadata of the uploaded row. null without any."),
         "messages": about(

@@ -19,6 +19,7 @@ def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
     found = [
         ("Rows", f"{dataset.rows:,}", ""),
         ("Reference", _with_reference(dataset), ""),
+        ("Groups", f"{dataset.groups:,} by {dataset.scoring.group_field}" if dataset.groups else "", ""),
         ("Last message", _last_messages(dataset), ""),
         ("Scored by", scoring_words(dataset.scoring) if is_scored(dataset) else "", ""),
         ("Size", formatting.size(dataset.bytes), ""),
@@ -61,8 +62,10 @@ def scoring_words(scoring: scoring_pb2.Scoring) -> str:
     match = "the first match of " if scoring.answer_match == scoring_pb2.ANSWER_MATCH_FIRST else ""
     pattern = f"answer found by {match}{scoring.answer_pattern}" if scoring.answer_pattern else ""
     reference = f"reference in {scoring.reference_field}" if scoring.reference_field else ""
+    groups = f"groups by {scoring.group_field}" if scoring.group_field else ""
     fields = "by a schema of its own" if scoring.schema else fields
-    return ", ".join(filter(None, (scorer_name(scoring.scorer), choices, tolerance, fields, pattern, reference)))
+    said = (scorer_name(scoring.scorer), choices, tolerance, fields, pattern, reference, groups)
+    return ", ".join(filter(None, said))
 
 
 def scorings_words(work: job_pb2.DatasetWork) -> str:

@@ -85,6 +85,7 @@ def _is(further: scoring_pb2.Scoring, first: scoring_pb2.Scoring) -> bool:
     whole = scoring_pb2.Scoring()
     whole.CopyFrom(further)
     whole.reference_field = further.reference_field or first.reference_field
+    whole.group_field = first.group_field
     return plain(whole) == plain(first)
 
 

@@ -15,6 +15,7 @@ from services.results.datasets.reading.row import Row
 from services.results.datasets.reading.scoring import References
 from services.results.datasets.reading.shapes import Shape
 from services.results.datasets.reading.tally import Tally
+from services.words.references import group
 from touchstone.v1.dataset_pb2 import DatasetRow
 
 _METHOD, _URL = "POST", "/v1/chat/completions"
@@ -131,7 +132,8 @@ class Columns:
         self._template.fill(row, values)
         row.custom_id = _taken_id(values, self._id_field)
         for name in self._template.names:
-            if isinstance(text := values.get(name), str) and len(text) > _TWICE_CHARACTERS:
+            long = isinstance(text := values.get(name), str) and len(text) > _TWICE_CHARACTERS
+            if long and name != self._references.group_field:
                 del values[name]
         _keep(row, values, self._references, self._tally)
         return row
@@ -224,6 +226,8 @@ def _keep(row: DatasetRow, metadata: dict[str, Any], references: References, tal
     else:
         value = value_at(metadata, references.field) if has(metadata, references.field) else None
     row.reference = references.of(value, row)
+    if references.group_field and has(metadata, references.group_field):
+        tally.note_group(group(value_at(metadata, references.group_field)))
     if not metadata:
         return
     text = dump(metadata)

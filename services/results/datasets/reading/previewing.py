@@ -20,6 +20,7 @@ _MAY_BE_SAID = (
     "last_assistant",
     "custom_id_field",
     "scoring.reference_field",
+    "scoring.group_field",
     "scoring.scorer",
 )
 """Options by which a file that would be refused may be read."""

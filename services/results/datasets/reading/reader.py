@@ -139,6 +139,7 @@ class Reading:
         wanted = [("template", name) for name in (self._template.names if self._template else ())]
         wanted.append(("custom_id_field", self._options.custom_id_field))
         wanted.append(("scoring.reference_field", self._references.field))
+        wanted.append(("scoring.group_field", self._references.group_field))
         for field, name in wanted:
             if name and not has(columns, name):
                 shown = ", ".join(quoted(column, 20) for column in header[:10])
@@ -197,13 +198,17 @@ class Reading:
     def _check_rows(self) -> None:
         if not self._number:
             raise RefusedError(NO_ROWS)
-        field = self._references.field
-        if field and not self._tally.rows_with_reference:
-            known = ", ".join(quoted(name, 20) for name in self._tally.names[:10])
-            raise RefusedError(
-                f"No row has {quoted(field)}, which must hold the reference. Rows have {known or 'no metadata'}.",
-                "scoring.reference_field",
-            )
+        wanted = [
+            (self._references.field, self._tally.rows_with_reference, "hold the reference", "reference_field"),
+            (self._references.group_field, self._tally.groups, "name the row's group", "group_field"),
+        ]
+        for field, found, what, option in wanted:
+            if field and not found:
+                known = ", ".join(quoted(name, 20) for name in self._tally.names[:10])
+                raise RefusedError(
+                    f"No row has {quoted(field)}, which must {what}. Rows have {known or 'no metadata'}.",
+                    f"scoring.{option}",
+                )
 
     def _dataset(self, size: int) -> Dataset:
         dataset = self._tally.dataset()

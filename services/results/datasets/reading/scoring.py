@@ -30,6 +30,7 @@ class References:
     def __init__(self, scoring: Scoring) -> None:
         _check(scoring)
         self.field = scoring.reference_field
+        self.group_field = scoring.group_field
         self._scorer = scoring.scorer or scorers.USUAL
         self._has_schema = bool(scoring.schema)
         self._fields = scoring.fields

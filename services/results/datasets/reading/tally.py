@@ -35,6 +35,8 @@ class Tally:
         self._longest = 0
         self._most_max_tokens = 0
         self._bounded = True
+        self.groups = 0
+        self._groups = CustomIds()
         self._names: dict[str, None] = {}
         self._models: dict[str, None] = {}
 
@@ -62,6 +64,11 @@ class Tally:
             if name not in self._names and len(self._names) < _MOST_NAMES:
                 self._names[name] = None
 
+    def note_group(self, name: str) -> None:
+        """The group that a row is in; empty for none."""
+        if name and not self._groups.add(name, 1):
+            self.groups += 1
+
     def note_model(self, model: str) -> None:
         """The model that a batch line names."""
         if len(self._models) < _MOST_MODELS:
@@ -81,6 +88,7 @@ class Tally:
             metadata_fields=self._names,
             models=self._models,
             most_max_tokens=self._most_max_tokens if self._bounded else 0,
+            groups=self.groups,
         )
 
 

@@ -84,6 +84,18 @@ async def test_references_may_stand_in_metadata_by_a_dotted_path() -> None:
     ]
 
 
+async def test_rows_with_equal_values_of_a_field_are_a_group() -> None:
+    values = [{"a": {"p": 7}}, {"a": {"p": "7"}}, {"a": {"p": 7.0}, "b": 1}, {"a": {}}, {"a": {"p": None}}, {"a": "p"}]
+    made = [row(n, metadata=value) for n, value in enumerate(values)] + [row(6), row(7, metadata={"a.p": "x"})]
+    grouped, alone = task_of(made, Scoring(group_field="a.p")), task_of(made)
+    found = await all_items(grouped)
+    assert [item.group for item in found] == ["7", "7", "7", "", "", "", "", "x"]
+    assert {item.group for item in await all_items(alone)} == {""}
+    # The questions stay the same, while scores have other intervals.
+    assert [item.hash for item in found] == [item.hash for item in await all_items(alone)]
+    assert grouped.item_set != alone.item_set
+
+
 async def test_a_reference_that_the_scorer_cannot_use_is_told_with_its_row() -> None:
     task = task_of([row(1, reference=5), row(2, reference="five")], Scoring(scorer="numeric"))
     with pytest.raises(

@@ -8,6 +8,7 @@ from services.errors import InvalidRequestError
 from services.evaluator.data.reader import DataError
 from services.evaluator.datasets.store import Shelf
 from services.evaluator.datasets.task import PROMPT_HASH, DatasetTask
+from services.evaluator.planning import datasets
 from services.evaluator.planning.datasets import plan
 from services.evaluator.providers.baseline import RANDOM, check
 from services.evaluator.providers.protocol.provider import ProviderError
@@ -58,6 +59,32 @@ async def test_decisions_know_rows_that_ask_for_the_same() -> None:
         await of("What is", "a", "b", scorer="regex"),
     }.isdisjoint(same)
     assert not (await planned([row(1)])).question_set
+
+
+async def test_plans_of_decisions_name_groups_of_rows() -> None:
+    deciding, by = spec(), Scoring(group_field="p")
+    deciding.deciding.seed = 1
+    values = ["a", "b", None, "a", "b", None, "c", "a"]
+    made = [row(n, reference="x", metadata={"p": value} if value else None) for n, value in enumerate(values)]
+    assert list((await planned(made, deciding, scoring=by)).clusters) == [0, 1, 2, 0, 1, 3, 4, 0]
+    assert list((await planned(made, deciding, scoring=by, limit=5)).clusters), "of the rows that are asked"
+    assert not (await planned(made, scoring=by)).clusters, "only decisions draw"
+    assert not (await planned(made, deciding)).clusters
+    one = [row(n, reference="x", metadata={"p": 1}) for n in range(8)]
+    assert list((await planned(one, deciding, scoring=by)).clusters) == [0] * 8
+    each = [row(n, reference="x", metadata={"p": n}) for n in range(8)]
+    assert not (await planned(each, deciding, scoring=by)).clusters
+
+
+async def test_a_decision_takes_as_many_rows_in_groups_as_fit_into_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets, "MOST_IN_GROUPS", 5)
+    deciding, by = spec(), Scoring(group_field="p")
+    deciding.deciding.seed = 1
+    made = [row(n, reference="x", metadata={"p": n % 2}) for n in range(6)]
+    with pytest.raises(InvalidRequestError, match=r"^A decision over rows in groups takes at most 5 rows, not 6\."):
+        await planned(made, deciding, scoring=by)
+    assert (await planned(made, scoring=by)).items == 6
+    assert (await planned(made, deciding, scoring=by, limit=5)).items == 5
 
 
 async def test_without_any_reference_there_are_no_metrics() -> None:

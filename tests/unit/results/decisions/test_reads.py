@@ -196,6 +196,30 @@ def test_items_of_a_passage_count_as_one(connection: Connection) -> None:
         assert draws.values.tolist() == [value / 5 for value in sums]
 
 
+def test_a_group_of_all_items_shows_nothing_and_ends_with_the_last_one(connection: Connection) -> None:
+    task = plan("one", ITEMS)
+    task.clusters.extend([0] * ITEMS)
+    sides(connection, task)
+    items = {said: [answer(position, said) for position in range(ITEMS)] for said in ("yes", "no")}
+    writes.store_items(connection, [batch("a", "one", items["no"]), batch("b", "one", items["yes"][:-1])])
+    before = verdict(connection).decision
+    assert (before.verdict, before.pairs) == (job_pb2.DECISION_VERDICT_UNSPECIFIED, ITEMS - 1)
+    writes.store_items(connection, [batch("b", "one", items["yes"][-1:])])
+    after = verdict(connection).decision
+    assert after.verdict == job_pb2.DECISION_VERDICT_NO_DIFFERENCE
+    assert (after.decided_at, after.difference) == (ITEMS, 1.0)
+    assert after.low < 0 < after.high
+
+
+def test_jobs_whose_items_are_in_other_groups_cannot_be_compared(connection: Connection) -> None:
+    made = [plan("one", ITEMS), plan("one", ITEMS)]
+    for size, task in zip((5, 4), made, strict=True):
+        task.clusters.extend(position // size for position in range(ITEMS))
+    baseline, candidate = sides(connection, made[0])
+    candidate.plan[0].CopyFrom(made[1])
+    assert read_evidence(connection, (baseline, candidate)).note.startswith("The jobs have other items")
+
+
 def test_passages_of_one_task_leave_the_others_their_weight(connection: Connection) -> None:
     tasks = (plan("one", ITEMS), plan("two", 40))
     tasks[0].clusters.extend(position // 10 for position in range(ITEMS))

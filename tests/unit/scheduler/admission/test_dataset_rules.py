@@ -94,6 +94,17 @@ async def test_a_scorer_counts_before_scoring_and_leaves_its_options_out(world: 
     assert named.scorer == ""
 
 
+async def test_rows_stay_in_the_groups_of_their_dataset(world: World) -> None:
+    world.datasets.put(DATASET, scoring=scoring_pb2.Scoring(scorer="contains", group_field="passage"))
+    assert (await create(world, dataset_spec())).spec.dataset.scoring.group_field == "passage"
+    for given, field in (({"scorer": "rouge_l"}, "passage"), ({"scoring": scoring_pb2.Scoring()}, "passage")):
+        assert (await create(world, dataset_spec(**given))).spec.dataset.scoring.group_field == field
+    other = scoring_pb2.Scoring(group_field="author")
+    wanted = dataset_spec(scoring=other, further=[scoring_pb2.Scoring(scorer="rouge_l")])
+    work = (await create(world, wanted)).spec.dataset
+    assert (work.scoring.group_field, work.further[0].group_field) == ("author", "")
+
+
 async def test_without_any_scoring_answers_are_matched_exactly(world: World) -> None:
     world.datasets.put()
     assert (await create(world, dataset_spec())).spec.dataset.scoring.scorer == "exact_match"

@@ -39,3 +39,11 @@ def test_rows_without_references_are_scored_where_a_schema_is_enough() -> None:
     assert facts["Reference"] == "none: answers are checked by the schema of their row"
     rows.scoring.schema = "{}"
     assert ("Scored by", "JSON schema, by a schema of its own", "") in work_words.facts(rows)
+
+
+def test_groups_of_rows_are_counted_with_their_field() -> None:
+    rows = dataset_pb2.Dataset(rows=4_000, groups=1_200, rows_with_reference=4_000)
+    rows.scoring.scorer, rows.scoring.group_field = "contains", "passage"
+    facts = {name: what for name, what, _ in work_words.facts(rows)}
+    assert facts["Groups"] == "1,200 by passage"
+    assert facts["Scored by"] == "presence of the reference, groups by passage"

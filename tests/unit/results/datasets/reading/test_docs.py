@@ -20,12 +20,14 @@ def test_every_example_is_read_in_its_form() -> None:
             template = text.strip()
             continue
         scoring = Scoring(scorer="tool_calls" if '"reference": []' in text else "")
+        scoring.group_field = "passage_id" if "passage_id" in text else ""
         made = upload(text.encode(), name=f"example.{kind}", template=template, scoring=scoring)
         assert made.dataset is not None, made.bad or made.refusal
+        assert made.dataset.groups == (2 if scoring.group_field else 0)
         formats.append(made.dataset.format)
         template = ""
 
-    images_and_tools = calls = Dataset.FORMAT_LINES
+    images_and_tools = in_groups = calls = Dataset.FORMAT_LINES
     forms = [Dataset.FORMAT_BATCH, Dataset.FORMAT_LINES, Dataset.FORMAT_COLUMNS, Dataset.FORMAT_CSV]
     of_messages = Dataset.FORMAT_COLUMNS
-    assert formats == [*forms, of_messages, images_and_tools, calls]
+    assert formats == [*forms, of_messages, images_and_tools, in_groups, calls]

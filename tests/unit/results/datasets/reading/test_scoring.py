@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.results.uploads import jsonl, upload
+from tests.unit.results.uploads import Outcome, jsonl, upload
 from touchstone.v1.scoring_pb2 import ANSWER_MATCH_FIRST, Scoring
 
 
@@ -118,6 +118,62 @@ def test_a_reference_field_that_no_row_has_is_refused() -> None:
     assert made.refused == 'No row has "anwser", which must hold the reference. Rows have "answer".'
     assert made.refusal is not None
     assert made.refusal.field == "scoring.reference_field"
+
+
+@pytest.mark.parametrize(
+    ("values", "groups"),
+    [
+        (["a", "b", "a"], 2),
+        ([1, "1", 1.0, 2, True], 3),
+        ([None, "", " ", "a", []], 2),
+        (["same"] * 5, 1),
+        ([*range(5)], 5),
+        (["x" * 60_000, "x" * 59_999 + "y"], 2),
+    ],
+)
+def test_groups_of_rows_are_counted(values: list[Any], groups: int) -> None:
+    lines = [{"prompt": "a", "p": value} for value in values] + [{"prompt": "b"}]
+    assert _groups(upload(jsonl(*lines), scoring=Scoring(group_field="p"))) == groups
+    assert _groups(upload(jsonl(*lines))) == 0
+
+
+def _groups(made: Outcome) -> int:
+    assert made.dataset is not None
+    return made.dataset.groups
+
+
+def test_a_group_field_that_no_row_has_is_refused() -> None:
+    files: list[list[dict[str, Any]]] = [
+        [{"prompt": "a", "q": "B"}],
+        [{"prompt": "a", "p": None, "q": 1}, {"prompt": "b", "p": ""}],
+    ]
+    for lines in files:
+        made = upload(jsonl(*lines), scoring=Scoring(group_field="p"))
+        assert made.refused == f'No row has "p", which must name the row\'s group. Rows have {_named(lines)}.'
+        assert made.refusal is not None
+        assert made.refusal.field == "scoring.group_field"
+    made = upload(b"question,q\nWhy?,1\n", template="{{question}}", scoring=Scoring(group_field="p"))
+    assert made.refused == 'The file has no column "p". Its columns: "question", "q".'
+
+
+def _named(lines: list[dict[str, Any]]) -> str:
+    return ", ".join(json.dumps(name) for name in lines[0] if name != "prompt")
+
+
+def test_a_group_of_a_megabyte_is_a_wrong_line() -> None:
+    made = upload(jsonl({"prompt": "a", "p": "b"}, {"prompt": "a", "p": "x" * 2**20}), scoring=Scoring(group_field="p"))
+    assert made.reasons == {2: "The row's metadata has more than 65,536 bytes. Remove columns that you do not need."}
+
+
+def test_a_long_passage_stays_in_the_metadata_where_it_is_the_group() -> None:
+    passage = "It was a dark night. " * 100
+    lines = jsonl(*({"passage": passage, "question": f"{number}?", "answer": "x"} for number in range(3)))
+    template = "{{passage}} {{question}}"
+    kept = upload(lines, template=template, scoring=Scoring(reference_field="answer", group_field="passage"))
+    assert _groups(kept) == 1
+    assert {json.loads(row.metadata)["passage"] for row in kept.rows} == {passage}
+    without = upload(lines, template=template, scoring=Scoring(reference_field="answer"))
+    assert "passage" not in json.loads(without.rows[0].metadata)
 
 
 @pytest.mark.parametrize(
