@@ -288,7 +288,7 @@ class DecisionUsers:
 
     def operations(self) -> list[tuple[int, Callable[[], Awaitable[None]]]]:
         """What may be done now, each with its weight."""
-        return [(4, self.start), *([(4, self.schedule)] if self._users.plans else [])]
+        return [(4, self.start), *([(8, self.schedule)] if self._users.plans else [])]
 
     async def begin(self) -> None:
         """What the first of the users does: up to three decisions at once, for two slots."""
