@@ -37,15 +37,22 @@ def said_of_race(found: decision_pb2.Decision, called: Sequence[str], margin: fl
     """What was found of the models of a race, which are called that, as a sentence without its end."""
     left = [name for name, racer in zip(called, found.racers, strict=True) if is_left(racer)]
     models = sum(racer.state != _Racer.STATE_WITHDRAWN for racer in found.racers)
-    if found.verdict == job_pb2.DECISION_VERDICT_BEST:
-        return f"{left[0]} is the best of {counted(models, 'model')}"
+    deleted = models_of(found.baseline.spec.deciding) - len(found.racers) if found.HasField("baseline") else 0
     if not found.verdict:
         return f"It is not decided which of {counted(models, 'model')} is the best"
+    if not left:
+        return f"The best of {counted(models + deleted, 'model')} was deleted"
+    if found.verdict == job_pb2.DECISION_VERDICT_BEST:
+        return f"{left[0]} is the best of {counted(models, 'model')}"
+    if len(left) == 1:
+        return f"The best of {counted(models + deleted, 'model')} is {left[0]} or one that was deleted"
     together = f"{', '.join(left[:-1])} and {left[-1]}"
     if found.verdict == job_pb2.DECISION_VERDICT_EQUIVALENT:
         said = f"{together} differ by less than {margin:g}"
     else:
         said = f"{together} are not shown to differ, and all items are unlikely to show it"
+    if deleted:
+        return f"{said}. The best is one of them or one that was deleted"
     return said if len(left) == models else f"{said}. The best is one of them"
 
 

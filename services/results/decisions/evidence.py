@@ -26,9 +26,12 @@ _ALONE = "The jobs of the other models have ended, so there is nothing to compar
 _Racer = decision_pb2.Racer
 
 
-def read_evidence(connection: Connection, jobs: Sequence[job_pb2.Job], *, whole: bool = True) -> decision_pb2.Decision:
-    """What the answers say, without the jobs. `jobs` are those of a decision that are there, in its order. Not `whole`:
-    of a race without what only shows how it went."""
+def read_evidence(
+    connection: Connection, jobs: Sequence[job_pb2.Job], *, whole: bool = True, deleted: int = 0
+) -> decision_pb2.Decision:
+    """What the answers say, without the jobs. `jobs` are those of a decision that are there, in its order. Of a race,
+    others were beaten, but for a number of `deleted` ones, of which nothing is known. Not `whole`: of a race without
+    what only shows how it went."""
     planned = [job for job in jobs if job.plan]
     decision = decision_pb2.Decision(
         decision_id=decision_id(jobs[0]), items_total=items_of(planned[0]) if planned else 0
@@ -38,7 +41,7 @@ def read_evidence(connection: Connection, jobs: Sequence[job_pb2.Job], *, whole:
         decision.note = _problem(planned)
     if racing:
         if planned and not decision.note:
-            _read_race(connection, decision, jobs, whole)
+            _read_race(connection, decision, jobs, whole, deleted)
         else:
             decision.racers.extend(_Racer(job=_named(job), state=_Racer.STATE_RACING) for job in jobs)
     elif len(planned) == len(jobs) and not decision.note:
@@ -71,7 +74,7 @@ def _same_items(one: Sequence[job_pb2.TaskPlan], other: Sequence[job_pb2.TaskPla
 
 
 def _read_race(
-    connection: Connection, decision: decision_pb2.Decision, jobs: Sequence[job_pb2.Job], whole: bool
+    connection: Connection, decision: decision_pb2.Decision, jobs: Sequence[job_pb2.Job], whole: bool, deleted: int
 ) -> None:
     side, models = jobs[0].spec.deciding, models_of(jobs[0].spec.deciding)
     there, error = Answers(connection, jobs), pair_error(side.error, models)
@@ -84,7 +87,7 @@ def _read_race(
         return Found(word, pairs.item(decided)) if decided else Found(UNDECIDED)
 
     runners = [Runner(there.reach(place), _has_ended(job)) for place, job in enumerate(jobs)]
-    standing = race(runners, there.items, found, earlier=models - len(jobs))
+    standing = race(runners, there.items, found, earlier=models - len(jobs) - deleted)
     decision.verdict = DECISION_VERDICTS.get(standing.verdict, job_pb2.DECISION_VERDICT_UNSPECIFIED)
     decision.decided_at, decision.pairs = standing.decided_at or 0, standing.items
     decision.threshold, decision.unlikely = sequential.threshold(error), UNLIKELY

@@ -67,13 +67,16 @@ def _race(connection: Connection, job: job_pb2.Job, visible: Visibility, *, whol
             jobs.append(job_reads.get_job(connection, job_id, visible))
     ends = [one.decided for one in jobs if one.decided.verdict not in (_UNDECIDED, _WORSE)]
     if whole or not ends or not all(one.HasField("decided") or one.state in ENDED_EARLY for one in jobs):
-        decision = read_evidence(connection, jobs, whole=whole)
+        decision = read_evidence(connection, jobs, whole=whole, deleted=len(candidates) + 1 - len(jobs))
     else:
         total = max(items_of(one) for one in jobs)
         decision = decision_pb2.Decision(decision_id=decision_id(job), items_total=total, pairs=ends[0].pairs)
         decision.racers.extend(_Racer(state=_Racer.STATE_WITHDRAWN) for _ in jobs)
     if ends:
         decision.verdict, decision.decided_at = ends[0].verdict, ends[0].pairs
+    elif all(one.decided.verdict == _WORSE for one in jobs):
+        # The job that beat them all was deleted.
+        decision.verdict, decision.decided_at = job_pb2.DECISION_VERDICT_BEST, max(one.decided.pairs for one in jobs)
     for racer, one in zip(decision.racers, jobs, strict=True):
         if one.HasField("decided"):
             _keep_decided(racer, one.decided)
@@ -114,32 +117,40 @@ def list_decisions(
     size = paging.page_size(request.page_size, default=20, most=50)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (int, str))
-    rows = connection.execute(
-        query("decisions/list"),
-        {
-            "after_at": paging.time_of(after[0]) if after else None,
-            "after_job": after[1] if after else None,
-            "schedule_id": request.schedule_id,
-            "size": size + 1,
-            **visible.parameters,
-        },
-    ).fetchall()
     page, token = paging.fill_page(
-        _listed(connection, [job_pb2.Job.FromString(blob) for (blob,) in rows], visible),
+        _listed(connection, request.schedule_id, after, size + 1, visible),
         size,
         filter_,
-        lambda one: [one.baseline.created_at.ToMicroseconds(), one.decision_id],
+        lambda one: _key(one.baseline),
     )
     return results_service_pb2.ListDecisionsResponse(decisions=page, next_page_token=token)
 
 
 def _listed(
-    connection: Connection, jobs: Sequence[job_pb2.Job], visible: Visibility
+    connection: Connection, schedule_id: str, after: paging.Key | None, at_once: int, visible: Visibility
 ) -> Iterator[decision_pb2.Decision]:
-    for job in jobs:
-        # Without the candidate's job there is no decision.
-        with suppress(NotFoundError):
-            yield _decision(connection, job, visible, whole=False)
+    """Those after a page's key, read as they are needed."""
+    while True:
+        where = {
+            "after_at": paging.time_of(after[0]) if after else None,
+            "after_job": after[1] if after else None,
+            "schedule_id": schedule_id,
+            "size": at_once,
+            **visible.parameters,
+        }
+        rows = connection.execute(query("decisions/list"), where).fetchall()
+        for (blob,) in rows:
+            job = job_pb2.Job.FromString(blob)
+            after = _key(job)
+            # Without the candidate's job there is no decision.
+            with suppress(NotFoundError):
+                yield _decision(connection, job, visible, whole=False)
+        if len(rows) < at_once:
+            return
+
+
+def _key(baseline: job_pb2.Job) -> paging.Key:
+    return [baseline.created_at.ToMicroseconds(), baseline.job_id]
 
 
 def _saved(connection: Connection, jobs: Sequence[job_pb2.Job]) -> decision_pb2.DecisionSavings:

@@ -13,6 +13,8 @@ from services.results.decisions import reads
 from services.results.decisions.evidence import read_evidence
 from services.results.intake import writes
 from services.results.storage.database import Connection
+from services.words.decisions import names as names_of
+from services.words.decisions import said_of_race
 from tests.unit.results.builders import answer, batch, event, job, plan
 from touchstone.v1 import decision_pb2, job_pb2
 from touchstone.v1 import results_service_pb2 as pb
@@ -178,3 +180,68 @@ def test_deleted_jobs_are_left_out_but_for_the_baseline(connection: Connection) 
     writes.forget_job(connection, "a", "ann", "ann", jobs[0].created_at.ToDatetime())
     with pytest.raises(NotFoundError):
         read(connection)
+
+
+def ended(jobs: Sequence[job_pb2.Job], words: Sequence[str]) -> None:
+    """The jobs were stopped by these verdicts, each by the job "c"; "" for one that ended by itself."""
+    for one, word in zip(jobs, words, strict=True):
+        one.state = job_pb2.Job.STATE_CANCELLED
+        if word:
+            one.decided.MergeFrom(
+                job_pb2.Decided(verdict=f"DECISION_VERDICT_{word}", pairs=33, difference=-0.3, low=-0.5, high=-0.1)
+            )
+            one.decided.against_job_id = "c" if one.job_id != "c" else ""
+
+
+def delete(connection: Connection, name: str, one: job_pb2.Job) -> None:
+    writes.forget_job(connection, name, "ann", "ann", one.created_at.ToDatetime())
+
+
+def told(connection: Connection) -> set[str]:
+    """What lists and the decision itself say."""
+    (listed,) = reads.list_decisions(connection, pb.ListDecisionsRequest()).decisions
+    shown = reads.get_decision(connection, "a").decision
+    assert (listed.verdict, listed.decided_at) == (shown.verdict, shown.decided_at)
+    return {
+        said_of_race(one, names_of([racer.job.spec for racer in one.racers]), one.baseline.spec.deciding.margin)
+        for one in (listed, shown)
+    }
+
+
+def test_a_race_whose_best_model_was_deleted_says_so(connection: Connection) -> None:
+    jobs = racers(connection)
+    for name in NAMES:
+        store(connection, name, 0, 40)
+    ended(jobs, ("WORSE", "WORSE", "BEST", "WORSE"))
+    save(connection, jobs)
+    delete(connection, "c", jobs[2])
+    assert told(connection) == {"The best of 4 models was deleted"}
+    found = reads.get_decision(connection, "a").decision
+    assert (found.verdict, found.decided_at) == (job_pb2.DECISION_VERDICT_BEST, 33)
+
+
+@pytest.mark.parametrize("verdict", ["NO_DIFFERENCE", "EQUIVALENT"])
+def test_a_race_of_whose_last_models_some_were_deleted_says_so(connection: Connection, verdict: str) -> None:
+    jobs = racers(connection, margin=0.02)
+    for name in NAMES:
+        store(connection, name, 0, 40)
+    ended(jobs, ("WORSE", verdict, verdict, "WORSE"))
+    save(connection, jobs)
+    delete(connection, "c", jobs[2])
+    assert told(connection) == {"The best of 4 models is b@local or one that was deleted"}
+    delete(connection, "b", jobs[1])
+    assert told(connection) == {"The best of 4 models was deleted"}
+
+
+def test_models_that_were_deleted_count_as_neither_beaten_nor_better(connection: Connection) -> None:
+    three = NAMES[:3]
+    jobs = racers(connection, three)
+    for name in three:
+        store(connection, name, 0, ITEMS)
+    for one in jobs:
+        one.state = job_pb2.Job.STATE_COMPLETED
+    save(connection, jobs)
+    delete(connection, "b", jobs[1])
+    assert told(connection) == {"c@local is the best of 2 models"}
+    delete(connection, "c", jobs[2])
+    assert told(connection) == {"It is not decided which of 1 model is the best"}

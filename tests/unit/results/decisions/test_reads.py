@@ -295,6 +295,20 @@ def test_without_one_of_its_jobs_there_is_no_decision(connection: Connection) ->
         verdict(connection)
 
 
+def test_decisions_without_a_job_hide_no_others(connection: Connection) -> None:
+    for number in range(6):
+        _, candidate = sides(connection, names=(f"a{number}", f"b{number}"), minute=number)
+    for number in (1, 3, 4):
+        writes.forget_job(connection, f"b{number}", "ann", "ann", candidate.created_at.ToDatetime())
+    found, token = list[str](), ""
+    while True:
+        page = reads.list_decisions(connection, pb.ListDecisionsRequest(page_size=1, page_token=token))
+        found += [one.decision_id for one in page.decisions]
+        if not (token := page.next_page_token):
+            break
+    assert found == ["a5", "a2", "a0"]
+
+
 def test_decisions_of_others_are_hidden(connection: Connection) -> None:
     sides(connection)
     bob = Visibility("bob")
