@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages import page
 from tests.gateway.test_rest_changes import UNKNOWN, send
@@ -83,4 +85,7 @@ async def test_the_page_shows_it(gateway: Running) -> None:
         assert words in text
     assert "m<i>" not in (await gateway.client.get("/digest")).text
     gateway.world.digest = digest_pb2.Digest()
-    assert "No run has completed in this time." in await page(gateway, "/digest?days=never")
+    for wrong in ("never", "0", "367", "000007000000", f"1{'0' * 5_000}", "²"):
+        assert "No run has completed in this time." in await page(gateway, f"/digest?days={wrong}")
+        asked = gateway.world.digest
+        assert asked.end_at.ToDatetime() - asked.begin_at.ToDatetime() == timedelta(days=7)

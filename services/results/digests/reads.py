@@ -28,9 +28,12 @@ _TURNED_ROUND = {
 def get_digest(
     connection: Connection, request: results_service_pb2.GetDigestRequest, visible: Visibility = EVERYTHING
 ) -> results_service_pb2.GetDigestResponse:
-    """Raises InvalidRequestError for a time that is too long, or ends before it begins."""
-    end = request.end_at.ToDatetime() if request.HasField("end_at") else datetime.now(UTC).replace(tzinfo=None)
-    begin = request.begin_at.ToDatetime() if request.HasField("begin_at") else end - _WEEK
+    """Raises InvalidRequestError for a time that is too long, ends before it begins, or is beyond the calendar."""
+    try:
+        end = request.end_at.ToDatetime() if request.HasField("end_at") else datetime.now(UTC).replace(tzinfo=None)
+        begin = request.begin_at.ToDatetime() if request.HasField("begin_at") else end - _WEEK
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequestError("A digest covers a time between the years 1 and 9999.", "end_at") from error
     if not timedelta() < end - begin <= _MOST:
         raise InvalidRequestError("A digest covers more than 0 and at most 366 days. Choose another time.", "begin_at")
     found = connection.execute(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from services.words.digests import DAYS, MOST_DAYS, changes
@@ -51,9 +51,12 @@ def add(commands: Any) -> None:
 def _moment(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        end = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        # As far as one may look back, there are dates.
+        end - timedelta(days=MOST_DAYS)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text} is not a date. Write it as 2026-11-30 or 2026-11-30T06:00.") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return end
 
 
 def _digest(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ async def digest_page(request: Request) -> Response:
     """Of the last week, or of the days and the schedule in the address."""
     ctx, caller = context.of(request), context.identity(request)
     given = request.query_params.get("days", "")
-    days = int(given) if given.isdecimal() and 1 <= int(given[:6]) <= MOST_DAYS else DAYS
+    days = int(given) if given.isdecimal() and len(given) < 6 and 1 <= int(given) <= MOST_DAYS else DAYS
     schedule_id = request.query_params.get("schedule", "")[:36]
     call = digest_request(days, "", schedule_id, 0)
     found = await ctx.backend.ask(ctx.backend.results.GetDigest, call, caller, timeout_s=DIGEST_S)

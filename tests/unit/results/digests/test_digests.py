@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import InvalidRequestError
 from services.results.digests.reads import get_digest
@@ -81,6 +82,12 @@ def test_another_time_another_schedule_and_others_jobs_are_left_out(connection: 
 def test_a_time_that_is_none_is_refused(connection: Connection, begin: int, end: int) -> None:
     with pytest.raises(InvalidRequestError, match="at most 366 days"):
         asked(connection, begin, end)
+
+
+@pytest.mark.parametrize("seconds", [10**13, -(10**13), -62135596800])
+def test_a_time_beyond_the_calendar_is_refused(connection: Connection, seconds: int) -> None:
+    with pytest.raises(InvalidRequestError, match="between the years 1 and 9999"):
+        get_digest(connection, pb.GetDigestRequest(end_at=Timestamp(seconds=seconds)))
 
 
 def test_the_same_time_gives_the_same_digest(connection: Connection) -> None:

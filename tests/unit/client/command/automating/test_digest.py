@@ -63,7 +63,8 @@ def test_a_digest_without_runs_says_so(digesting: Fakes, capsys: Captured) -> No
     assert json.loads(capsys.readouterr().out)["series"] == []
 
 
-def test_a_wrong_date_is_refused(digesting: Fakes, capsys: Captured) -> None:
+@pytest.mark.parametrize("date", ["yesterday", "0001-01-02", "9999-12-31T23:59-10:00"])
+def test_a_wrong_date_is_refused(digesting: Fakes, capsys: Captured, date: str) -> None:
     with pytest.raises(SystemExit):
-        main(["digest", "--to", "yesterday"])
-    assert "yesterday is not a date. Write it as 2026-11-30" in capsys.readouterr().err
+        main(["digest", "--to", date])
+    assert f"{date} is not a date. Write it as 2026-11-30" in capsys.readouterr().err
