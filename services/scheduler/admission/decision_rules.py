@@ -74,6 +74,7 @@ def _check(field: str, spec: job_pb2.JobSpec) -> None:
         "provider_batch": "The answers of a provider's batch come all at once, so a decision saves none.",
         "judges": "A decision compares the scores of answers themselves.",
         "judging": "A decision compares the scores of answers themselves.",
+        "replays_job_id": "A replay is compared with the job that it replays.",
     }
     for name, why in refused.items():
         if spec.HasField("judging") if name == "judging" else getattr(spec, name):

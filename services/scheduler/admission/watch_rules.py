@@ -13,7 +13,7 @@ from touchstone.v1 import scheduler_service_pb2 as pb
 
 _OF_ONE_JOB = (
     *("reuse", "judges", "judging", "deciding", "watching", "experiment_name", "max_model_b", "schedule_id"),
-    *("priority", "provider_batch", "webhook_url"),
+    *("priority", "provider_batch", "webhook_url", "replays_job_id"),
 )
 """What a run of a watch does not take over from the reference."""
 

@@ -55,11 +55,14 @@ class Contexts:
     async def of(self, caller: Identity, spec: job_pb2.JobSpec) -> Context:
         """Raises NotFoundError for what does not exist, or is not visible, and ConflictError for answers that cannot be
         taken."""
-        if spec.replays_job_id:
+        source = await self._source(caller, spec)
+        # A job that takes a replay's answers is a replay, too, and ranks no more than that one.
+        taken = source is not None and source.spec.replays_job_id == spec.replays_job_id
+        if spec.replays_job_id and not taken:
             replays.check(spec, await self._completed(caller, spec.replays_job_id, "Replay it"))
         there = await self.dataset(spec)
         dataset = there if there is not None and self._reads.sees(caller, there.owner) else None
-        return Context(await self._source(caller, spec), dataset)
+        return Context(source, dataset)
 
     async def dataset(self, spec: job_pb2.JobSpec) -> dataset_pb2.Dataset | None:
         """None also for a suite's job."""

@@ -259,6 +259,7 @@ def test_wrong_numbers_are_refused(change: dict[str, float], field: str) -> None
         lambda spec: setattr(spec, "provider_batch", True),
         lambda spec: spec.judges.add(),
         lambda spec: setattr(spec.reuse, "job_id", "x"),
+        lambda spec: setattr(spec, "replays_job_id", "x"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(change: object) -> None:

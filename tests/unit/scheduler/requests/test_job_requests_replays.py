@@ -8,6 +8,8 @@ from services.errors import ConflictError, InvalidRequestError, NotFoundError
 from services.words import replays
 from tests.unit.scheduler.fakes import ALICE, BOB, World
 from touchstone.v1 import job_pb2
+from touchstone.v1.item_result_pb2 import OUTCOME_UNPARSED
+from touchstone_client.specs import rerun_spec, rescore_spec
 
 
 async def completed(world: World) -> job_pb2.Job:
@@ -49,4 +51,22 @@ async def test_only_what_a_completed_job_asked_is_replayed(world: World) -> None
     unknown.replays_job_id = "0f3b6c2a-9d8e-4f71-b5a0-c4d2e6f81357"
     with pytest.raises(NotFoundError):
         await world.desk.create(ALICE, "", unknown)
+    await world.stop()
+
+
+async def test_a_replays_answers_are_scored_and_asked_again(world: World) -> None:
+    await world.start()
+    old = await completed(world)
+    replay = await world.desk.create(ALICE, "", replays.spec_of(old, 3))
+    await world.planned(replay.job_id)
+    await world.run_all(replay.job_id)
+    await world.settle()
+    replay = world.registry.view(world.registry.find(replay.job_id))
+    for spec in (rescore_spec(replay), rerun_spec(replay, [OUTCOME_UNPARSED])):
+        made = await world.desk.create(ALICE, "", spec)
+        assert (made.spec.replays_job_id, made.spec.reuse.job_id) == (old.job_id, replay.job_id)
+    other = rescore_spec(old)
+    other.replays_job_id = replay.job_id
+    with pytest.raises(InvalidRequestError, match="is a replay"):
+        await world.desk.create(ALICE, "", other)
     await world.stop()

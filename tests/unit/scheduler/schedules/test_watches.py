@@ -122,6 +122,12 @@ async def test_a_reference_must_have_completed_and_be_visible(world: World) -> N
         await world.watches.start(ALICE, request())
 
 
+async def test_a_replay_may_be_a_reference_but_its_runs_replay_nothing(world: World) -> None:
+    world.results.old["old"].spec.replays_job_id = "older"
+    schedule = await world.watches.start(ALICE, request())
+    assert schedule.spec.replays_job_id == ""
+
+
 async def test_users_cannot_set_what_a_job_watches(world: World) -> None:
     wanted = spec()
     wanted.watching.items = 3
