@@ -13,24 +13,26 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from services import bus
-from services.errors import TouchstoneError
+from services.errors import InvalidRequestError, TouchstoneError
 from services.results.archive import rows, versions
 from services.results.archive.returning import LEAVING, Returning
+from services.results.archive.uses import Uses
 from services.results.archive.versions import DamagedError, File, Version
+from services.results.runs import job_reads
+from services.results.scores import job_result
 from services.results.storage import archived_items, text_retention
 from services.results.storage.archived_items import Away
 from services.results.storage.database import Connection, Database, query
 from services.results.stores.folder import sync_folder
 from services.results.stores.store import Store, fetch, open_store, sha256_of
 from services.telemetry import metrics
-from services.words.decisions import job_ids
-from touchstone.v1 import job_pb2
 from touchstone.v1.item_result_pb2 import OUTCOME_INFRASTRUCTURE_ERROR
 
 log = logging.getLogger(__name__)
@@ -45,10 +47,11 @@ _DROPPED = ("prompt", "messages", "response", "reasoning", "tool_calls", "logpro
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A job's items in the archive are those in the database. `dropped` says which of their texts the archive lacks, as
-    columns of answer_texts."""
+    columns of answer_texts. `result` is what the items give, of a job that has no seal."""
 
     away: Away
     dropped: tuple[datetime | None, int]
+    result: bytes | None
 
 
 class Leaving:
@@ -67,6 +70,7 @@ class Leaving:
         self._folder, self._kept_for, self._room = returning.folder, timedelta(days=days), room
         self._refused: set[str] = set()
         """Jobs whose items stay, as the archive does not have them as they are. They are tried again after a start."""
+        self._uses = Uses()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -89,7 +93,7 @@ class Leaving:
     async def look(self, store: Store, before: datetime) -> bool:
         """Lets the items of some jobs leave that ended before, UTC without a zone. Whether there may be more. Raises
         OSError when the store or the disk refuses, and as `Database.read`."""
-        find = partial(_due, place=self._place, before=before, refused=sorted(self._refused))
+        find = partial(_due, uses=self._uses, place=self._place, before=before, refused=sorted(self._refused))
         due = await self._database.read_long(find)
         for job_id, signature in due:
             try:
@@ -133,7 +137,9 @@ class Leaving:
             checked = await self._database.read_long(compare)
             await asyncio.to_thread(self._sync, kept)
             now = datetime.now(UTC).replace(tzinfo=None)
-            leave = partial(_leave, checked=checked, kept=kept, signature=signature, before=before, now=now)
+            leave = partial(
+                _leave, uses=self._uses, checked=checked, kept=kept, signature=signature, before=before, now=now
+            )
             left = await self._database.write(leave, of_jobs=False)
         finally:
             await asyncio.to_thread(texts.unlink, missing_ok=True)
@@ -177,33 +183,15 @@ def _compare(store: Store, job_id: str, file: File, target: Path | None) -> None
 
 
 def _due(
-    connection: Connection, place: str, before: datetime, only: str = "", refused: Sequence[str] = ()
+    connection: Connection, uses: Uses, place: str, before: datetime, only: str = "", refused: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
     """Jobs whose items may leave, with their signatures as of archiving. `only`: none but this one."""
     text = query("archive/leaving").format(finished=query("archive/finished"))
-    where = {"place": place, "before": before, "used": _used(connection), "only": only}
+    watches, referred = uses.watches(connection, before)
+    used = [*text_retention.live_sources(connection), *uses.decided(connection), *referred]
+    where = {"place": place, "before": before, "used": used, "watches": watches, "only": only}
     where |= {"refused": list(refused), "most": _JOBS_A_LOOK}
     return connection.execute(text, where).fetchall()
-
-
-def _used(connection: Connection) -> list[str]:
-    """Jobs whose answers a live job takes, and the jobs of decisions and watches, whose verdicts and alarms follow from
-    their items."""
-    baselines = connection.execute("SELECT job FROM jobs WHERE decides").fetchall()
-    decisions = [job_pb2.Job.FromString(blob) for (blob,) in baselines]
-    return [
-        *text_retention.live_sources(connection),
-        *(job_id for job in decisions for job_id in job_ids(job)),
-        *_watched(connection),
-    ]
-
-
-def _watched(connection: Connection) -> set[str]:
-    """Runs of watches and their references."""
-    scheduled = connection.execute("SELECT job FROM jobs WHERE schedule_id <> ''").fetchall()
-    runs = [job for (blob,) in scheduled if (job := job_pb2.Job.FromString(blob)).spec.HasField("watching")]
-    sides = ((run.job_id, run.spec.watching.reference_job_id, run.spec.watching.again_job_id) for run in runs)
-    return {job_id for side in sides for job_id in side}
 
 
 def _checked(connection: Connection, version: Version, place: str, kept: Path, texts: Path) -> Checked:
@@ -222,10 +210,27 @@ def _checked(connection: Connection, version: Version, place: str, kept: Path, t
     here = _digest(connection, f"{rows.ITEMS} WHERE job_id = $job_id", columns, job_id)
     if here != _digest(connection, f"{taken} WHERE job_id = $job_id", columns, job_id) or here[0] != file.rows:
         raise DamagedError(f"{place}/{versions.folder_of(job_id)}/{file.file} has other items than the database.")
+    return Checked(
+        Away(job_id, place, file.file, file.sha256, file.rows, answers),
+        _dropped(connection, version, texts),
+        _unsealed_result(connection, job_id),
+    )
+
+
+def _dropped(connection: Connection, version: Version, texts: Path) -> tuple[datetime | None, int]:
     dropped: tuple[datetime | None, int] = (None, 0)
     if version.of("answer_texts") is not None:
         (dropped,) = connection.execute(f"SELECT dropped_at, dropped_attempt FROM {rows.parquet(texts)}").fetchall()
-    return Checked(Away(job_id, place, file.file, file.sha256, file.rows, answers), dropped)
+    return dropped
+
+
+def _unsealed_result(connection: Connection, job_id: str) -> bytes | None:
+    job = job_reads.get_job(connection, job_id)
+    if job_reads.sealed_result(connection, job_id, job.attempt) is None:
+        # One that cannot be computed is none with the items, either.
+        with suppress(InvalidRequestError):
+            return job_result.compute(connection, job, seal=False).result.SerializeToString()
+    return None
 
 
 def _columns(connection: Connection, table: str) -> list[str]:
@@ -241,11 +246,17 @@ def _digest(connection: Connection, of: str, columns: Sequence[str], job_id: str
 
 
 def _leave(
-    connection: Connection, checked: Checked, kept: Path, signature: str, before: datetime, now: datetime
+    connection: Connection,
+    uses: Uses,
+    checked: Checked,
+    kept: Path,
+    signature: str,
+    before: datetime,
+    now: datetime,
 ) -> bool:
     """Whether the items have left. False for a job that has changed or is in use again."""
     away, (dropped_at, dropped_attempt) = checked.away, checked.dropped
-    if _due(connection, away.place, before, away.job_id) != [(away.job_id, signature)]:
+    if _due(connection, uses, away.place, before, away.job_id) != [(away.job_id, signature)]:
         return False
     if rows.answers(connection, away.job_id) != away.answers:
         return False
@@ -259,5 +270,5 @@ def _leave(
         "UPDATE answer_texts SET bytes = 0, dropped_at = $at, dropped_attempt = $attempt WHERE job_id = $job_id",
         where | {"at": dropped_at, "attempt": dropped_attempt},
     )
-    archived_items.note_left(connection, away, now)
+    archived_items.note_left(connection, away, now, checked.result, job_result.RULES)
     return True

@@ -12,13 +12,13 @@ from typing import Any
 
 from services.errors import InvalidRequestError, NotFoundError
 from services.results import paging
-from services.results.scores.job_result import compute
-from services.results.storage import run_scores, text_retention
+from services.results.scores.job_result import RULES, compute
+from services.results.storage import archived_items, run_scores, text_retention
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals, suites
 from services.words.enums import MARKS
-from services.words.jobs import suite_of
+from services.words.jobs import is_finished, suite_of
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
 
@@ -104,13 +104,22 @@ def is_stored(connection: Connection, job_id: str) -> bool:
 def get_job_result(connection: Connection, job_id: str, visible: Visibility = EVERYTHING) -> metric_pb2.JobResult:
     """The sealed result of the job's present attempt, else what is measured so far. Raises as `get_job`."""
     job = get_job(connection, job_id, visible)
-    sealed = sealed_result(connection, job_id, job.attempt)
-    result = sealed.result if sealed is not None else compute(connection, job, seal=False).result
+    result = _result_of(connection, job)
     for mark in uncounted(connection, [job_id]).values():
         put_mark_on(result, mark)
     result.texts_dropped = text_retention.dropped_at(connection, job_id)
     result.name, result.alias = _names_of(connection, [job])[job_id]
     return result
+
+
+def _result_of(connection: Connection, job: job_pb2.Job) -> metric_pb2.JobResult:
+    sealed = sealed_result(connection, job.job_id, job.attempt)
+    if sealed is not None:
+        return sealed.result
+    kept = archived_items.result_of(connection, job.job_id, job.attempt, RULES) if is_finished(job) else None
+    if kept is not None:
+        return metric_pb2.JobResult.FromString(kept)
+    return compute(connection, job, seal=False).result
 
 
 def _names_of(connection: Connection, jobs: Sequence[job_pb2.Job]) -> dict[str, tuple[str, str]]:

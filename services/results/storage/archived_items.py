@@ -67,10 +67,12 @@ def all_away(connection: Connection) -> list[Away]:
     return [Away(*row) for row in rows.fetchall()]
 
 
-def note_left(connection: Connection, away: Away, now: datetime) -> None:
-    """`now` is in UTC without a zone."""
+def note_left(connection: Connection, away: Away, now: datetime, result: bytes | None = None, rules: int = 0) -> None:
+    """`now` is in UTC without a zone. `result` is what the items give by these `rules`, of a job that keeps it nowhere
+    else."""
     connection.execute(
-        "INSERT OR REPLACE INTO archived_items VALUES ($job_id, $place, $file, $sha256, $items, $answers, $now, NULL)",
+        "INSERT OR REPLACE INTO archived_items "
+        "VALUES ($job_id, $place, $file, $sha256, $items, $answers, $now, NULL, $result, $rules)",
         {
             "job_id": away.job_id,
             "place": away.place,
@@ -79,8 +81,22 @@ def note_left(connection: Connection, away: Away, now: datetime) -> None:
             "items": away.items,
             "answers": away.answers,
             "now": now,
+            "result": result,
+            "rules": rules,
         },
     )
+
+
+def result_of(connection: Connection, job_id: str, attempt: int, rules: int) -> bytes | None:
+    """What the items of this attempt gave by these rules when they left; None if they are here, if some came late, and
+    where that was not kept."""
+    row = first_row(
+        connection,
+        "SELECT result FROM archived_items WHERE job_id = $job_id AND returned_at IS NULL AND rules = $rules "
+        "AND starts_with(answers, $attempt) AND NOT EXISTS (SELECT 1 FROM items WHERE job_id = $job_id)",
+        {"job_id": job_id, "rules": rules, "attempt": f"{attempt}."},
+    )
+    return row[0] if row is not None else None
 
 
 def note_returned(connection: Connection, job_id: str, now: datetime) -> None:

@@ -669,3 +669,10 @@ CREATE TABLE archived_identities (
 
 -- The schedule that created a job; '' for others.
 ALTER TABLE jobs ADD COLUMN schedule_id VARCHAR DEFAULT '';
+
+-- migration 27: results of jobs without a seal whose items are in the archive alone
+
+-- The serialised JobResult of a job that failed or was cancelled, as its items gave it under `rules` when they left; NULL
+-- for sealed jobs.
+ALTER TABLE archived_items ADD COLUMN result BLOB;
+ALTER TABLE archived_items ADD COLUMN rules INTEGER DEFAULT 0;

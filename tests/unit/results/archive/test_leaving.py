@@ -15,7 +15,7 @@ import pytest
 
 from services import bus
 from services.errors import ConflictError, NoRoomError, UnavailableError
-from services.results.archive import leaving, returning, versions
+from services.results.archive import leaving, returning, uses, versions
 from services.results.intake import writes
 from services.results.items import annotate as annotating
 from services.results.items import reads as item_reads
@@ -262,14 +262,60 @@ async def test_items_of_experiments_their_judges_and_decisions_stay(made: Archiv
     assert made.away() == ["cancelled", "failed"]
 
 
-async def test_items_of_watches_and_their_references_stay(made: Archived) -> None:
-    canaries = job("canaries", plan("t", 40), minute=20, state=CANCELLED)
-    canaries.spec.schedule_id, canaries.spec.watching.reference_job_id = "watch", "done-1"
-    writes.store_items(made.connection, [batch("canaries", "t", [answer(0)])])
-    writes.store_events(made.connection, [event("8-0", canaries, "ended")])
+async def test_items_of_watches_and_their_references_stay_while_it_runs(made: Archived) -> None:
+    for number, (schedule, day) in enumerate([("watch", 0), ("watch", 3), ("nightly", 3)]):
+        one = job(f"run-{number}", plan("t", 40), minute=day * 24 * 60, state=CANCELLED)
+        one.spec.schedule_id = schedule
+        if schedule == "watch":
+            one.spec.watching.reference_job_id, one.spec.watching.again_job_id = "done-1", "done-2"
+        writes.store_items(made.connection, [batch(one.job_id, "t", [answer(0)])])
+        writes.store_events(made.connection, [event(f"8-{number}", one, "ended")])
     await made.archive()
+    await made.leave(SAID + timedelta(days=2))
+    assert made.away() == ["cancelled", "failed", "run-2"]
+    # Nothing was asked for so long.
+    await made.leave(SAID + timedelta(days=3))
+    assert made.away() == sorted([*JOBS, "run-0", "run-1", "run-2"])
+
+
+async def test_jobs_of_decisions_and_watches_are_unpacked_once(made: Archived, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked = list[str]()
+    unpack = uses._job
+
+    def counted(connection: Connection, job_id: str) -> job_pb2.Job:
+        unpacked.append(job_id)
+        return unpack(connection, job_id)
+
+    monkeypatch.setattr(uses, "_job", counted)
+    for number in range(6):
+        one = job(f"run-{number}", plan("t", 40), minute=number, state=CANCELLED)
+        if number < 4:
+            one.spec.schedule_id = f"schedule-{number % 2}"
+        else:
+            one.spec.deciding.against_job_id = "done-1"
+        writes.store_events(made.connection, [event(f"8-{number}", one, "ended")])
+    for _ in range(3):
+        await made.leave(SAID)
+    assert sorted(unpacked) == ["run-2", "run-3", "run-4", "run-5"]
+
+
+async def test_the_result_of_a_job_without_a_seal_is_read_without_its_items(made: Archived) -> None:
+    before = {name: job_reads.get_job_result(made.connection, name) for name in JOBS}
     await made.leave()
-    assert made.away() == [name for name in GONE if name != "done-1"]
+    found = {name: await made.database.read(partial(job_reads.get_job_result, job_id=name)) for name in JOBS}
+    assert found == before
+    assert made.away() == GONE
+    assert found["failed"].outcomes.answered == 1
+
+
+async def test_the_result_of_a_job_that_changed_since_needs_its_items(made: Archived) -> None:
+    await made.leave()
+    await made.database.write(lambda c: writes.store_items(c, [batch("cancelled", "t", [answer(2)])]))
+    found = await made.database.read(partial(job_reads.get_job_result, job_id="cancelled"))
+    assert (found.outcomes.answered, made.away()) == (2, [name for name in GONE if name != "cancelled"])
+    made.connection.execute("UPDATE archived_items SET rules = 0 WHERE job_id = 'failed'")
+    await made.database.read(partial(job_reads.get_job_result, job_id="failed"))
+    assert made.away() == sorted(JOBS[:2])
 
 
 async def test_items_that_came_back_stay_for_as_long_again(made: Archived) -> None:

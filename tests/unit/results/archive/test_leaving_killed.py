@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.results.archive import leaving
+from services.results.archive import leaving, uses
 from tests.unit.results.archive.archived import LATER, Archived, items_of, keep_one
 
 EVERY = 12
@@ -23,7 +23,7 @@ class Killed(BaseException):
 
 async def leaves_and_comes_back(made: Archived) -> None:
     """Of two jobs."""
-    signatures = dict(leaving._due(made.connection, made.place, LATER))
+    signatures = dict(leaving._due(made.connection, uses.Uses(), made.place, LATER))
     for name in ("done-1", "failed"):
         await made.leaving._leave(made.store, name, signatures[name], LATER)
     await made.leaving.confirm()

@@ -1,6 +1,7 @@
 -- Finished jobs whose items may leave the database, the oldest first: the archive has them as they are known now. `$before`
 -- bounds when a job ended, when somebody spoke of it, and when its items were last brought back. Never jobs that are
--- `$used`, those of experiments and their judges, and runs that a leaderboard tests against others.
+-- `$used`, runs of the schedules `$watches`, those of experiments and their judges, and runs that a leaderboard tests
+-- against others.
 WITH
 {finished},
 ranked AS (
@@ -28,6 +29,7 @@ WHERE
     AND (i.job_id IS NULL OR i.returned_at <= $before)
     AND ($only = '' OR finished.job_id = $only)
     AND NOT list_contains($used::VARCHAR[], finished.job_id)
+    AND NOT list_contains($watches::VARCHAR[], j.schedule_id)
     AND NOT list_contains($refused::VARCHAR[], finished.job_id)
     AND finished.job_id NOT IN (FROM ranked)
     AND finished.job_id NOT IN (FROM of_experiments)
