@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 
 from services import rpc
 from services.errors import BusyError
-from services.results.storage.database import LONG_READERS, READERS, Connection, Reads, with_items
+from services.results.storage.database import LONG_READERS, READERS, Connection, LostItemsError, Reads, with_items
 from services.results.visibility import Visibility
 from services.telemetry import metrics
 
@@ -305,9 +305,16 @@ class Questions:
 
     async def read_long(self, ask: Callable[[Connection], T]) -> T:
         """As `read`, for reads that may take seconds."""
-        return await with_items(
-            self._database.bring_back, lambda: self._long.run(self._database.read_long(ask, waits=False), _party())
+        read = partial(
+            with_items,
+            self._database.bring_back,
+            lambda: self._long.run(self._database.read_long(ask, waits=False), _party()),
         )
+        try:
+            return await read()
+        except LostItemsError:
+            # It may do without them.
+            return await read()
 
     async def read_shards(self, work: Coroutine[Any, Any, T]) -> T:
         """As `read`, for fetching rows of datasets from NATS: a shard takes megabytes while it is read."""

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from services import bus
-from services.errors import ConflictError, UnavailableError
+from services.errors import UnavailableError
 from services.results.archive import rows, versions
 from services.results.intake import writes
 from services.results.storage import archived_items
 from services.results.storage.archived_items import Away
-from services.results.storage.database import Connection, Database, deleted_among
+from services.results.storage.database import Connection, Database, LostItemsError, deleted_among
 from services.results.stores.store import fetch, open_store, path_of
 from services.telemetry import metrics
 
@@ -40,7 +40,7 @@ class Returning:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def bring_back(self, job_ids: Sequence[str]) -> None:
-        """Raises ConflictError for a job whose file is missing or damaged, UnavailableError if the archive cannot be
+        """Raises LostItemsError for a job whose file is missing or damaged, UnavailableError if the archive cannot be
         reached, and NoRoomError. A caller that gives up does not end the work."""
         ended = await asyncio.gather(
             *(asyncio.shield(self._task(job_id)) for job_id in job_ids), return_exceptions=True
@@ -71,9 +71,8 @@ class Returning:
             try:
                 await asyncio.to_thread(self._fetch, away, path)
                 await self.put(away, path)
-            except ConflictError:
-                # Calls are made again, then.
-                await self._database.write(partial(archived_items.forget_identities, job_id=job_id), of_jobs=False)
+            except LostItemsError:
+                await self._database.write(partial(archived_items.note_lost, job_id=job_id), of_jobs=False)
                 raise
             finally:
                 await asyncio.to_thread(path.unlink, missing_ok=True)
@@ -110,7 +109,7 @@ class Returning:
                 raise UnavailableError(
                     f"The items of job {away.job_id} are in the archive {place}, which cannot be read now: {error}"
                 ) from error
-        raise ConflictError(
+        raise LostItemsError(
             f"The items of job {away.job_id} are in the archive, but {problem}. Put a good copy of the file there, "
             "then try again."
         )
@@ -131,12 +130,12 @@ def _add(connection: Connection, away: Away, path: Path, first: int) -> None:
 
 
 def _end(connection: Connection, away: Away, now: datetime) -> bool:
-    """Whether they are back now and were not before. Raises ConflictError if the file has fewer than it had."""
+    """Whether they are back now and were not before. Raises LostItemsError if the file has fewer than it had."""
     if archived_items.find(connection, away.job_id) is None:
         return False
     stored = rows.stored(connection, away.job_id)
     if stored < away.items:
-        raise ConflictError(f"The file of job {away.job_id} in the archive has {stored:,} of {away.items:,} items.")
+        raise LostItemsError(f"The file of job {away.job_id} in the archive has {stored:,} of {away.items:,} items.")
     archived_items.note_returned(connection, away.job_id, now)
     if stored > away.items:
         # Some came late.

@@ -50,12 +50,17 @@ def get_digest(
     digest.begin_at.FromDatetime(begin)
     digest.end_at.FromDatetime(end)
     shown = found[:_MOST_SERIES]
-    archived_items.require(connection, *{job_id for row in shown for job_id in row[-2:]})
+    named = {job_id for row in shown for job_id in row[-2:]}
+    lost = archived_items.lost_among(connection, [*named])
+    archived_items.require(connection, *(named - lost))
     for model, endpoint, suite, schedule_id, runs, after, before in shown:
         series = digest.series.add(model=model, endpoint=endpoint, suite=suite, schedule_id=schedule_id, runs=runs)
         series.after.CopyFrom(_run(connection, after))
         if before == after:
             series.words = "There is no run to compare it with."
+            continue
+        if gone := lost & {after, before}:
+            series.words = f"The archive has lost the items of job {min(gone)}, so nothing is compared."
             continue
         series.before.CopyFrom(_run(connection, before))
         series.verdict, series.words = _verdict(connection, after, before)

@@ -72,7 +72,7 @@ def note_left(connection: Connection, away: Away, now: datetime, result: bytes |
     else."""
     connection.execute(
         "INSERT OR REPLACE INTO archived_items "
-        "VALUES ($job_id, $place, $file, $sha256, $items, $answers, $now, NULL, $result, $rules)",
+        "VALUES ($job_id, $place, $file, $sha256, $items, $answers, $now, NULL, $result, $rules, false)",
         {
             "job_id": away.job_id,
             "place": away.place,
@@ -127,6 +127,23 @@ def forget(connection: Connection, job_id: str) -> None:
 def forget_identities(connection: Connection, job_id: str) -> None:
     """The job's answers can replace no calls any more."""
     connection.execute("DELETE FROM archived_identities WHERE job_id = $job_id", {"job_id": job_id})
+
+
+def note_lost(connection: Connection, job_id: str) -> None:
+    """The archive has no whole file of the items. Calls are made again, then."""
+    connection.execute("UPDATE archived_items SET lost = true WHERE job_id = $job_id", {"job_id": job_id})
+    forget_identities(connection, job_id)
+
+
+def lost_among(connection: Connection, job_ids: Sequence[str]) -> set[str]:
+    """The jobs among these whose items the archive did not have when they were needed last. What can do without them
+    leaves them out."""
+    rows = connection.execute(
+        "SELECT job_id FROM archived_items WHERE returned_at IS NULL AND lost "
+        "AND job_id IN (SELECT unnest($job_ids::VARCHAR[]))",
+        {"job_ids": list(job_ids)},
+    ).fetchall()
+    return {job_id for (job_id,) in rows}
 
 
 def mark(database: Path, place: str) -> None:

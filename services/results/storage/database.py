@@ -23,7 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import duckdb
 
 from services import numbers
-from services.errors import DamagedFilesError, UnavailableError
+from services.errors import ConflictError, DamagedFilesError, UnavailableError
 from services.telemetry import metrics
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, suite_pb2
 
@@ -139,6 +139,10 @@ class ItemsAwayError(UnavailableError):
             f"The items of job {job_ids[0]} are in the archive. They can be read once the results service answers."
         )
         self.job_ids = tuple(job_ids)
+
+
+class LostItemsError(ConflictError):
+    """The archive has no whole file of a job's items, which are there alone."""
 
 
 BringBack = Callable[[Sequence[str]], Awaitable[None]]

@@ -670,9 +670,12 @@ CREATE TABLE archived_identities (
 -- The schedule that created a job; '' for others.
 ALTER TABLE jobs ADD COLUMN schedule_id VARCHAR DEFAULT '';
 
--- migration 27: results of jobs without a seal whose items are in the archive alone
+-- migration 27: what is known of items that are in the archive alone
 
 -- The serialised JobResult of a job that failed or was cancelled, as its items gave it under `rules` when they left; NULL
 -- for sealed jobs.
 ALTER TABLE archived_items ADD COLUMN result BLOB;
 ALTER TABLE archived_items ADD COLUMN rules INTEGER DEFAULT 0;
+
+-- Whether the archive had no whole file of them when they were needed last.
+ALTER TABLE archived_items ADD COLUMN lost BOOLEAN DEFAULT false;

@@ -16,6 +16,8 @@ import pytest
 from services import bus
 from services.errors import ConflictError, NoRoomError, UnavailableError
 from services.results.archive import leaving, returning, uses, versions
+from services.results.comparison.compare import compare
+from services.results.digests.reads import get_digest
 from services.results.intake import writes
 from services.results.items import annotate as annotating
 from services.results.items import reads as item_reads
@@ -25,6 +27,7 @@ from services.results.storage import run_scores, stored_responses, text_retentio
 from services.results.storage.database import READERS, Connection
 from services.results.storage.job_files import JobFiles
 from services.results.stores.store import fetch
+from services.results.watches import canaries
 from services.rpc import Identity
 from tests.unit.results.archive.archived import (
     JOBS,
@@ -39,7 +42,7 @@ from tests.unit.results.archive.archived import (
     seen,
 )
 from tests.unit.results.builders import START, answer, batch, event, job, plan, run
-from touchstone.v1 import job_pb2, token_pb2
+from touchstone.v1 import comparison_pb2, job_pb2, token_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 FAILED, CANCELLED = job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED
@@ -193,6 +196,46 @@ async def test_a_missing_or_damaged_file_is_named_and_no_empty_list_is_shown(mad
     for path, content in good.items():
         path.write_bytes(content)
     assert await made.database.read(items_of) == whole
+
+
+async def test_what_can_do_without_lost_items_leaves_them_out(made: Archived) -> None:
+    asked_all = plan("t", 40)
+    asked_all.item_set = "all"
+    stored = [("old", "m5", 28), ("rival-old", "m6", 19), ("new", "m5", 30), ("rival", "m6", 20)]
+    for minute, (name, model, right) in enumerate(stored, 5):
+        run(made.connection, job(name, asked_all, model=model, minute=minute), right, 40 - right, minute=minute)
+    questions, both = Questions(made.database), comparison_pb2.CompareRequest(subjects=["new", "rival"])
+    assert any(
+        one.HasField("total_low") for one in (await questions.read_long(partial(compare, request=both))).differences
+    )
+    await made.archive()
+    await made.leave()
+    assert "old" in made.away()
+    next((made.root / "jobs" / "old").glob("items.*")).unlink()
+    # It is read for the noise alone.
+    found = await questions.read_long(partial(compare, request=both))
+    assert not any(one.HasField("total_low") for one in found.differences)
+    week = pb.GetDigestRequest(begin_at=START, end_at=START + timedelta(days=7))
+    series = {one.model: one for one in (await questions.read_long(partial(get_digest, request=week))).digest.series}
+    assert series["m5"].words == "The archive has lost the items of job old, so nothing is compared."
+    assert (series["m5"].after.job_id, series["m5"].HasField("before")) == ("new", False)
+    with pytest.raises(ConflictError, match=r"job old .* is missing"):
+        named = comparison_pb2.CompareRequest(subjects=["new", "old"])
+        await questions.read_long(partial(compare, request=named))
+
+
+async def test_canaries_are_chosen_by_runs_that_are_here(made: Archived) -> None:
+    for number in range(3):
+        other = job(f"other-{number}", plan("t", 40), model=f"o{number}", minute=5 + number)
+        run(made.connection, other, 30, 10, minute=5 + number)
+    watching = job_pb2.Watching(reference_job_id="done-1", items=3)
+    assert canaries.choose(made.connection, watching).known_runs == 3
+    made.connection.execute(
+        "INSERT INTO archived_items BY NAME SELECT 'other-1' AS job_id, '' AS place, '' AS file, '' AS sha256, "
+        "40 AS items, '' AS answers, $at AS left_at",
+        {"at": SAID},
+    )
+    assert canaries.choose(made.connection, watching).known_runs == 2
 
 
 async def test_an_archive_that_moved_is_found_by_the_setting(made: Archived) -> None:
