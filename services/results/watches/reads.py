@@ -130,10 +130,9 @@ def _watch(connection: Connection, schedule_id: str, runs: Sequence[job_pb2.Job]
     except NotFoundError:
         watch.note = _GONE
         return watch
-    asked = _asked(connection, reference, watching, runs)
-    found = alarm(
-        [one.asking() for one in asked], error=watching.error, second=_second_asking(reference, watching) is not None
-    )
+    second = _second_asking(connection, reference, watching)
+    asked = _asked(connection, reference, second, runs)
+    found = alarm([one.asking() for one in asked], error=watching.error, second=second is not None)
     watch.asked, watch.threshold = len(asked), found.threshold
     _add_runs(watch, runs, asked, found)
     since = 0
@@ -153,15 +152,16 @@ def _watch(connection: Connection, schedule_id: str, runs: Sequence[job_pb2.Job]
 
 
 def _asked(
-    connection: Connection, reference: job_pb2.Job, watching: job_pb2.Watching, runs: Sequence[job_pb2.Job]
+    connection: Connection, reference: job_pb2.Job, second: tuple[str, int] | None, runs: Sequence[job_pb2.Job]
 ) -> list[_Asked]:
     """Every canary that counts, in the order in which the runs ended and asked them."""
-    archived_items.require(connection, reference.job_id, watching.again_job_id, *(run.job_id for run in runs))
+    of_second = [second[0]] if second else []
+    archived_items.require(connection, reference.job_id, *of_second, *(run.job_id for run in runs))
     statistics = {task.task: name for task in reference.plan if (name := statistic_of(task)) is not None}
     by_run = _answers(connection, [run.job_id for run in runs], 0, statistics, runs)
     before = _answers(connection, [reference.job_id], 0, statistics, runs).get(reference.job_id, {})
     again: Mapping[_Key, _Answer] = {}
-    if second := _second_asking(reference, watching):
+    if second:
         again = _answers(connection, [second[0]], second[1], statistics, runs).get(second[0], {})
     first: dict[_Key, _Answer] = {}
     """Answers of the first turn, which are the second asking if no other is given."""
@@ -183,9 +183,12 @@ def _asked(
     return asked
 
 
-def _second_asking(reference: job_pb2.Job, watching: job_pb2.Watching) -> tuple[str, int] | None:
-    """The job and the repeat that show how much answers differ by chance; None before the first turn has."""
-    if watching.again_job_id:
+def _second_asking(
+    connection: Connection, reference: job_pb2.Job, watching: job_pb2.Watching
+) -> tuple[str, int] | None:
+    """The job and the repeat that show how much answers differ by chance; None where the first turn does, as after
+    the deletion of that job."""
+    if watching.again_job_id and job_reads.is_stored(connection, watching.again_job_id):
         return watching.again_job_id, 0
     return (reference.job_id, 1) if reference.spec.suite.repeats > 1 else None
 

@@ -219,8 +219,8 @@ async def test_what_can_do_without_lost_items_leaves_them_out(made: Archived) ->
     series = {one.model: one for one in (await questions.read_long(partial(get_digest, request=week))).digest.series}
     assert series["m5"].words == "The archive has lost the items of job old, so nothing is compared."
     assert (series["m5"].after.job_id, series["m5"].HasField("before")) == ("new", False)
+    named = comparison_pb2.CompareRequest(subjects=["new", "old"])
     with pytest.raises(ConflictError, match=r"job old .* is missing"):
-        named = comparison_pb2.CompareRequest(subjects=["new", "old"])
         await questions.read_long(partial(compare, request=named))
 
 

@@ -113,6 +113,18 @@ def test_the_first_turn_shows_what_differs_by_chance(connection: Connection) -> 
     assert (found.texts_differ, found.texts_differ_usually) == (1.0, 1.0)
 
 
+def test_without_its_second_run_the_first_turn_shows_what_differs_by_chance(connection: Connection) -> None:
+    reference(connection)
+    reference(connection, job_id="again")
+    for number in range(6):
+        # From the second turn on, another text says the same.
+        asked(connection, number, lambda item: item % 10 > 0, again="again", response=f"text {number // 3}")
+    writes.forget_job(connection, "again", "ann", "ann", START)
+    found = reads.get_watch(connection, "watch")
+    assert 0 < found.texts_differ_usually <= 1
+    assert found.runs[-1].text > found.runs[0].text == -1000
+
+
 def test_a_failed_call_is_never_counted(connection: Connection) -> None:
     reference(connection)
     asked(connection, 0, lambda item: item % 10 > 0, failed=range(15))
