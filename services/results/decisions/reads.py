@@ -77,6 +77,9 @@ def _race(connection: Connection, job: job_pb2.Job, visible: Visibility, *, whol
     elif all(one.decided.verdict == _WORSE for one in jobs):
         # The job that beat them all was deleted.
         decision.verdict, decision.decided_at = job_pb2.DECISION_VERDICT_BEST, max(one.decided.pairs for one in jobs)
+    if decision.verdict:
+        # Why the jobs that are left would not show one.
+        decision.note = ""
     for racer, one in zip(decision.racers, jobs, strict=True):
         if one.HasField("decided"):
             _keep_decided(racer, one.decided)

@@ -216,8 +216,11 @@ def test_a_race_whose_best_model_was_deleted_says_so(connection: Connection) -> 
     save(connection, jobs)
     delete(connection, "c", jobs[2])
     assert told(connection) == {"The best of 4 models was deleted"}
+    for name in ("b", "d"):
+        delete(connection, name, jobs[NAMES.index(name)])
+    assert told(connection) == {"The best of 4 models was deleted"}
     found = reads.get_decision(connection, "a").decision
-    assert (found.verdict, found.decided_at) == (job_pb2.DECISION_VERDICT_BEST, 33)
+    assert (found.verdict, found.decided_at, found.note) == (job_pb2.DECISION_VERDICT_BEST, 33, "")
 
 
 @pytest.mark.parametrize("verdict", ["NO_DIFFERENCE", "EQUIVALENT"])
