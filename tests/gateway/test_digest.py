@@ -80,7 +80,7 @@ async def test_the_page_shows_it(gateway: Running) -> None:
         "Verdicts that turned",
         "no difference shown",
         "the served model was m-1 and is m-2",
-        "no run before",
+        "There is no run.",
     ):
         assert words in text
     assert "m<i>" not in (await gateway.client.get("/digest")).text

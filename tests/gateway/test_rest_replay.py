@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_rest_compare import done
+from touchstone.v1 import job_pb2
 
 URL = "/api/v1/benchmarking"
 
@@ -42,4 +43,13 @@ async def test_the_page_of_a_replay_names_its_job(gateway: Running) -> None:
     made = (await gateway.client.post(f"{URL}/replay/{old.job_id}")).json()["job_id"]
     page = (await gateway.client.get(f"/jobs/{made}")).text
     assert f"/jobs/{old.job_id}" in page
-    assert "It never ranks" in page
+    assert "again, and never ranks. When it is done" in page
+
+
+async def test_the_page_of_a_replay_says_what_it_found(gateway: Running) -> None:
+    old = done(gateway, "a")
+    made = (await gateway.client.post(f"{URL}/replay/{old.job_id}")).json()["job_id"]
+    gateway.world.jobs[made].state = job_pb2.Job.STATE_COMPLETED
+    page = (await gateway.client.get(f"/jobs/{made}")).text
+    words = (await gateway.client.get(f"{URL}/results/{made}/replay")).json()["replay"]["words"]
+    assert f"again, and never ranks. {' '.join(words)}" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,7 @@ REGIONS = {
 """Root element's id, and the template that draws it. Always whole states."""
 
 
+_REPLAY_S = 10.0
 _UNFOLDED = 12
 """Most tasks whose categories are open from the start; of more, only categories with a running task are."""
 _ENDS = {
@@ -113,12 +115,13 @@ async def job_page(request: Request) -> Response:
     """The whole page. 404 for an unknown id."""
     ctx, caller = context.of(request), context.identity(request)
     job = await jobs.find(ctx.backend, request.path_params["job_id"], caller)
-    result, slot, dataset, (previous, following), judged = await asyncio.gather(
+    result, slot, dataset, (previous, following), judged, replayed = await asyncio.gather(
         _result(request, job),
         _slot(request, job),
         dataset_of(ctx, job, caller),
         jobs.runs_around(ctx.backend, job, caller),
         judges.judged(request, job),
+        _replayed(request, job),
     )
     listing = await load_items(request, job, previous, judged=bool(judged.judges))
     refresh = request.query_params.get("refresh", "")
@@ -129,6 +132,7 @@ async def job_page(request: Request) -> Response:
         "refreshes": REFRESH,
         "slot": slot,
         "following": following,
+        "replayed": replayed,
         "judges": judges.section(job, judged) if is_finished(job) else None,
         "scorers": await ctx.catalogue.scorers(),
     }
@@ -204,6 +208,20 @@ async def _result(request: Request, job: job_pb2.Job) -> metric_pb2.JobResult:
         return await jobs.result_of(ctx.backend, job.job_id, context.identity(request))
     except TouchstoneError:
         return metric_pb2.JobResult(job_id=job.job_id)
+
+
+async def _replayed(request: Request, job: job_pb2.Job) -> Sequence[str]:
+    """What a replay found, or why that is not known, in sentences; none for other jobs, and before its end."""
+    if not job.spec.replays_job_id or job.state != job_pb2.Job.STATE_COMPLETED:
+        return ()
+    ctx, call = context.of(request), results_service_pb2.GetReplayRequest(job_id=job.job_id)
+    try:
+        found = await ctx.backend.ask(
+            ctx.backend.results.GetReplay, call, context.identity(request), timeout_s=_REPLAY_S
+        )
+    except TouchstoneError as error:
+        return (error.message,)
+    return found.replay.words
 
 
 async def dataset_of(ctx: Context, job: job_pb2.Job, caller: rpc.Identity) -> dataset_pb2.Dataset | None:
