@@ -41,7 +41,7 @@ def said_of_race(found: decision_pb2.Decision, called: Sequence[str], margin: fl
     if not found.verdict:
         return f"It is not decided which of {counted(models, 'model')} is the best"
     if not left:
-        return f"The best of {counted(models + deleted, 'model')} was deleted"
+        return f"The best of {counted(models + deleted, 'model')} is one that was deleted"
     if found.verdict == job_pb2.DECISION_VERDICT_BEST:
         return f"{left[0]} is the best of {counted(models, 'model')}"
     if len(left) == 1:

@@ -215,10 +215,10 @@ def test_a_race_whose_best_model_was_deleted_says_so(connection: Connection) -> 
     ended(jobs, ("WORSE", "WORSE", "BEST", "WORSE"))
     save(connection, jobs)
     delete(connection, "c", jobs[2])
-    assert told(connection) == {"The best of 4 models was deleted"}
+    assert told(connection) == {"The best of 4 models is one that was deleted"}
     for name in ("b", "d"):
         delete(connection, name, jobs[NAMES.index(name)])
-    assert told(connection) == {"The best of 4 models was deleted"}
+    assert told(connection) == {"The best of 4 models is one that was deleted"}
     found = reads.get_decision(connection, "a").decision
     assert (found.verdict, found.decided_at, found.note) == (job_pb2.DECISION_VERDICT_BEST, 33, "")
 
@@ -233,7 +233,7 @@ def test_a_race_of_whose_last_models_some_were_deleted_says_so(connection: Conne
     delete(connection, "c", jobs[2])
     assert told(connection) == {"The best of 4 models is b@local or one that was deleted"}
     delete(connection, "b", jobs[1])
-    assert told(connection) == {"The best of 4 models was deleted"}
+    assert told(connection) == {"The best of 4 models is one that was deleted"}
 
 
 def test_models_that_were_deleted_count_as_neither_beaten_nor_better(connection: Connection) -> None:
