@@ -23,6 +23,8 @@ from touchstone.v1 import job_pb2
 log = logging.getLogger(__name__)
 
 _FIRST_S, _PAUSE_S = 0.5, 10.0
+_NOT_LOST = "j.job_id NOT IN (SELECT job_id FROM archived_items WHERE returned_at IS NULL AND lost)"
+"""A seal is computed from items, which the archive has lost of some jobs."""
 
 
 async def reseal_lost(connection: bus.Bus, database: Database, items: Feed, events: Feed) -> None:
@@ -96,7 +98,7 @@ def _store(connection: Connection, job: job_pb2.Job, computed: Computed) -> None
 def _lost(connection: Connection) -> list[str]:
     rows = connection.execute(
         "SELECT j.job_id FROM jobs j LEFT JOIN seals s ON s.job_id = j.job_id AND s.attempt = j.attempt "
-        "WHERE j.state = $completed AND j.planned IS NOT NULL AND s.job_id IS NULL ORDER BY j.job_id",
+        f"WHERE j.state = $completed AND j.planned IS NOT NULL AND s.job_id IS NULL AND {_NOT_LOST} ORDER BY j.job_id",
         {"completed": int(job_pb2.Job.STATE_COMPLETED)},
     ).fetchall()
     return [job_id for (job_id,) in rows]
@@ -107,7 +109,7 @@ def _outdated(connection: Connection) -> list[str]:
     keeps the old one."""
     rows = connection.execute(
         "SELECT j.job_id FROM jobs j JOIN seals s ON s.job_id = j.job_id AND s.attempt = j.attempt "
-        "WHERE j.state = $completed AND s.rules < $rules ORDER BY s.sealed_at DESC, j.job_id",
+        f"WHERE j.state = $completed AND s.rules < $rules AND {_NOT_LOST} ORDER BY s.sealed_at DESC, j.job_id",
         {"completed": int(job_pb2.Job.STATE_COMPLETED), "rules": RULES},
     ).fetchall()
     return [job_id for (job_id,) in rows]

@@ -18,7 +18,7 @@ from services.errors import ConflictError, NoRoomError, UnavailableError
 from services.results.archive import leaving, returning, uses, versions
 from services.results.comparison.compare import compare
 from services.results.digests.reads import get_digest
-from services.results.intake import writes
+from services.results.intake import resealing, writes
 from services.results.items import annotate as annotating
 from services.results.items import reads as item_reads
 from services.results.read_queue import Questions
@@ -222,6 +222,21 @@ async def test_what_can_do_without_lost_items_leaves_them_out(made: Archived) ->
     named = comparison_pb2.CompareRequest(subjects=["new", "old"])
     with pytest.raises(ConflictError, match=r"job old .* is missing"):
         await questions.read_long(partial(compare, request=named))
+
+
+async def test_results_of_lost_items_are_not_computed_again_and_again(
+    made: Archived, caplog: pytest.LogCaptureFixture
+) -> None:
+    await made.leave()
+    made.connection.execute("UPDATE seals SET rules = 0")
+    kept = next((made.root / "jobs" / "done-1").glob("items.*"))
+    content = kept.read_bytes()
+    kept.unlink()
+    assert [await resealing.reseal(made.database) for _ in range(3)] == [1, 0, 0]
+    assert len([line for line in caplog.messages if "done-1 cannot be computed" in line]) == 1
+    kept.write_bytes(content)
+    await made.database.read(partial(item_reads.list_stored_items, job_id="done-1"))
+    assert await resealing.reseal(made.database) == 1
 
 
 async def test_canaries_are_chosen_by_runs_that_are_here(made: Archived) -> None:
