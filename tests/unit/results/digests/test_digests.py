@@ -12,7 +12,7 @@ from services.results.digests.reads import get_digest
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
 from tests.unit.results.builders import START, job, plan, run
-from touchstone.v1 import comparison_pb2, digest_pb2
+from touchstone.v1 import comparison_pb2, digest_pb2, suite_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 DAY = 24 * 60
@@ -58,6 +58,17 @@ def test_without_a_run_before_the_first_one_in_the_time_serves(connection: Conne
     stored(connection, "second", 180, DAY + 20)
     (one,) = asked(connection).series
     assert (one.before.job_id, one.after.job_id, one.verdict) == ("first", "second", comparison_pb2.VERDICT_BETTER)
+
+
+def test_runs_in_another_mode_are_another_series(connection: Connection) -> None:
+    stored(connection, "written", 100, 0)
+    other = job("scored", plan("one", 200), model="a", minute=DAY + 5)
+    other.spec.mode = suite_pb2.MODE_LOGLIKELIHOOD
+    run(connection, other, 180, 20, minute=DAY + 5)
+    stored(connection, "written-2", 110, DAY + 10)
+    series = {one.after.job_id: one for one in asked(connection).series}
+    assert series["written-2"].before.job_id == "written"
+    assert not series["scored"].HasField("before")
 
 
 def test_a_verdict_between_models_that_turned_is_named(connection: Connection) -> None:

@@ -2,14 +2,16 @@
 -- before that time, else the first one in it. What does not count on leaderboards, such as runs of watches, is left
 -- out.
 WITH runs AS (
-    SELECT j.job_id, j.model, j.endpoint, j.suite, j.schedule_id, j.finished_at, j.finished_at >= $begin AS inside
+    SELECT
+        j.job_id, j.model, j.endpoint, j.suite, j.schedule_id, s.mode, j.finished_at, j.finished_at >= $begin AS inside
     FROM jobs j
+    -- One row a run.
+    JOIN run_scores s ON s.job_id = j.job_id AND s.counts AND s.place = 0
     WHERE j.state = STATE_COMPLETED
         AND j.finished_at < $end
         AND ($schedule_id = '' OR j.schedule_id = $schedule_id)
         AND ($project_id = 0 OR j.project_id = $project_id)
         AND ($visible_owner = '' OR j.owner = $visible_owner)
-        AND j.job_id IN (SELECT job_id FROM run_scores WHERE counts)
 )
 SELECT
     any_value(model),
@@ -20,6 +22,6 @@ SELECT
     arg_max(job_id, finished_at) FILTER (inside),
     coalesce(arg_max(job_id, finished_at) FILTER (NOT inside), arg_min(job_id, finished_at) FILTER (inside))
 FROM runs
-GROUP BY model, endpoint, suite, schedule_id
+GROUP BY model, endpoint, suite, schedule_id, mode
 HAVING bool_or(inside)
-ORDER BY max(finished_at) FILTER (inside) DESC, model, endpoint, suite, schedule_id
+ORDER BY max(finished_at) FILTER (inside) DESC, model, endpoint, suite, schedule_id, mode
