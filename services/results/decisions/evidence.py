@@ -51,6 +51,7 @@ def read_evidence(
         decision.verdict = DECISION_VERDICTS.get(found.verdict, job_pb2.DECISION_VERDICT_UNSPECIFIED)
         decision.decided_at = found.decided_at or 0
         decision.threshold, decision.unlikely = found.threshold, found.unlikely
+        decision.pairs = there.seen
         _fill(decision, there, found)
     return decision
 
@@ -106,7 +107,9 @@ def _read_race(
         racer.against_job_id = jobs[against].job_id
         if whole or racer.state != _Racer.STATE_RACING:
             pairs = there.pairs(against, place)
-            _fill(racer, pairs, _weighed(pairs, error, side.margin))
+            weighed = _weighed(pairs, error, side.margin)
+            racer.pairs = weighed.decided_at or pairs.seen
+            _fill(racer, pairs, weighed)
 
 
 def _has_ended(job: job_pb2.Job) -> bool:
@@ -140,7 +143,7 @@ def _weighed(pairs: Pairs, error: float, margin: float) -> Evidence:
 
 
 def _fill(told: decision_pb2.Decision | decision_pb2.Racer, pairs: Pairs, found: Evidence) -> None:
-    told.pairs, told.failed = pairs.seen, pairs.failed
+    told.failed = pairs.failed
     if found.difference is not None:
         told.difference = found.difference
     told.low, told.high = found.interval

@@ -71,6 +71,11 @@ class Draws:
         ]
         return sum(found) / len(found) if found else None
 
+    def upto(self, count: int) -> Draws:
+        """The first ones."""
+        columns = (self.values, self.units, self.sums, self.sizes, self.places, self.ends)
+        return Draws(*(column[:count] for column in columns))
+
     @property
     def right_or_wrong(self) -> bool:
         """Whether every draw is an item that either model has right or wrong, and all count the same."""

@@ -49,7 +49,8 @@ class Evidence:
     """The `verdict` on B against A after `seen` pairs: one of the words above. It was first reached after `decided_at`
     pairs, None while it is undecided; later pairs never change it.
 
-    `difference` is B's mean score minus A's. `interval` holds the true one at all times with a chance of 1 − error.
+    `difference` is B's mean score minus A's, up to an early verdict. `interval` holds the true one at all times with a
+    chance of 1 − error.
     `path` has at most about 200 looks: a verdict is reached when a log of the evidence reaches the `threshold`, or when
     the chance falls below `unlikely`.
     """
@@ -92,10 +93,12 @@ def weigh(draws: Draws, seen: int, *, error: float, margin: float, total: int, e
     """As `evidence`, of the draws of `seen` pairs. `ended`: there is at least one, and no more will come."""
     found = _found(draws, seen, error, margin, total, ended)
     limit, first = threshold(error), found.first
-    looks = _looks(len(draws.ends), first)
-    difference = draws.mean()
-    low, high = Bets(draws, looks).unrefuted(limit, difference or 0.0, _reach(draws, limit))
-    if ended:
+    # What is said does not depend on when it is asked for.
+    counted = draws if first is None else draws.upto(first + 1)
+    looks = _looks(len(counted.ends))
+    difference = counted.mean()
+    low, high = Bets(counted, looks).unrefuted(limit, difference or 0.0, _reach(counted, limit))
+    if ended and first is None:
         last = _last(draws, (1 - _EARLY) * error, margin)
         low, high = max(low, last.low), min(high, last.high)
     if difference is not None:
@@ -175,14 +178,13 @@ def _reach(draws: Draws, threshold: float) -> float:
     return math.sqrt(2 * threshold * float(draws.values @ draws.values + 1)) / units if units else 1.0
 
 
-def _looks(count: int, first: int | None) -> Ints:
-    """At which draws, from 1, the interval is narrowed: the same ones for every batch, the decision, and the last."""
+def _looks(count: int) -> Ints:
+    """At which draws, from 1, the interval is narrowed: the same ones for every batch, and the last."""
     if not count:
         return np.zeros(0, dtype=np.int64)
     steps = int(math.log(count) / math.log(_LOOK_RATIO)) + 1
     fixed = np.ceil(_LOOK_RATIO ** np.arange(steps)).astype(np.int64)
-    extra = [count] if first is None else [count, first + 1]
-    return np.unique(np.concatenate([fixed[fixed <= count], extra]))
+    return np.unique(np.append(fixed[fixed <= count], count))
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ def sentence(found: decision_pb2.Decision) -> str:
     if found.note:
         parts.append(f" {found.note}")
     saved = found.saved
-    if saved.items:
+    if saved.items and found.verdict:
         what = [counted(saved.items, "call")]
         what += [f"{whole(saved.tokens)} tokens"] if saved.HasField("tokens") else []
         what += [dollars(saved.cost_usd)] if saved.HasField("cost_usd") else []

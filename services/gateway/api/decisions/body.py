@@ -70,7 +70,7 @@ _RACER: dict[str, Schema] = {
     "state": about(null(enum(*RACER_STATES)), "What is known of it. null while nothing is."),
     "against_job_id": about(null(UUID), "The job of the model that it is compared with: the one that beat it, if any."),
     "beaten_at": about(null(COUNT), "Items of the order after which it was beaten. null for others."),
-    "pairs": about(COUNT, "Items that count of the two."),
+    "pairs": about(COUNT, "Items that count of the two, up to a verdict on them."),
     "failed": about(COUNT, "Items left out because one of the two has no answer to them after all retries."),
     "difference": about(null(NUMBER), "Its mean score in these items minus that of the other."),
     "interval": about(null(pair(NUMBER)), "It holds the true difference, together with those of all other pairs."),
@@ -91,7 +91,7 @@ _ROW: dict[str, Schema] = {
     "items_total": about(COUNT, "Items of each job. 0 until they are counted."),
     "difference": about(
         null(NUMBER),
-        "The mean score of the candidate minus that of the baseline, when the jobs were stopped or in these pairs.",
+        "The mean score of the candidate minus that of the baseline in the items after which it was known, or in `pairs`.",
     ),
     "interval": about(
         null(pair(NUMBER)), "It holds the true difference at all looks together, with the error of the decision."

@@ -85,6 +85,7 @@ async def _of_schedule(request: Request, schedule_id: str, rows: Sequence[Row]) 
 def _row(found: decision_pb2.Decision) -> Row:
     all_ = decisions.jobs_of(found)
     has_interval = found.HasField("low") and found.HasField("high")
+    has_saved = bool(found.verdict) and found.HasField("saved")
     open_ = [job for job in all_ if not is_finished(job)]
     return Row(
         decision=found,
@@ -92,7 +93,7 @@ def _row(found: decision_pb2.Decision) -> Row:
         headline=sentences.headline(found),
         work=work_words.work_of(found.baseline),
         asked=decisions.asked_pairs(found),
-        saved=formatting.share(found.saved.items, len(all_) * found.items_total) if found.HasField("saved") else "",
+        saved=formatting.share(found.saved.items, len(all_) * found.items_total) if has_saved else "",
         difference=formatting.change(found.difference) if found.HasField("difference") else formatting.MISSING,
         interval=f"{formatting.change(found.low)} to {formatting.change(found.high)}" if has_interval else "",
         question=sentences.question([job.spec for job in all_]),

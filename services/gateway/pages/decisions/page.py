@@ -201,8 +201,8 @@ def _rows(found: decision_pb2.Decision) -> list[tuple[int, list[str], str]]:
 
 
 def _savings(found: decision_pb2.Decision) -> list[Saving]:
-    """Empty while the jobs run."""
-    if not found.HasField("saved"):
+    """Empty while the jobs run, and without a verdict."""
+    if not (found.verdict and found.HasField("saved")):
         return []
     saved, models = found.saved, len(decisions.jobs_of(found))
     share = formatting.share(saved.items, models * found.items_total)

@@ -56,6 +56,10 @@ def test_later_pairs_never_change_a_verdict() -> None:
 
     assert all(found.verdict == UNDECIDED and found.decided_at is None for found in verdicts[:first])
     assert len({(found.verdict, found.decided_at) for found in verdicts[first:]}) == 1
+    # Nor what is said of it: it is that of the pairs up to there.
+    assert len({(found.difference, found.interval) for found in verdicts[first:]}) == 1
+    upto = pairs[: verdicts[first].decided_at]
+    assert verdicts[-1].difference == pytest.approx(sum(pair.b - pair.a for pair in upto) / len(upto))
 
 
 def test_exchanging_the_models_turns_the_verdict() -> None:
