@@ -129,6 +129,7 @@ def test_without_a_verdict_the_command_fails_with_the_reasons(deciding: Fakes, c
     captured = capsys.readouterr()
     assert "It is not decided whether two@e is better than one@e" in captured.out
     assert "after 104 of 600 items" in captured.out
+    assert "Saved" not in captured.out
     assert "touchstone: one: " in captured.err
 
 
