@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 
 from services.errors import NotFoundError, UnavailableError
@@ -82,7 +82,7 @@ def _race(connection: Connection, job: job_pb2.Job, visible: Visibility, *, whol
         decision.note = ""
     for racer, one in zip(decision.racers, jobs, strict=True):
         if one.HasField("decided"):
-            _keep_decided(racer, one.decided)
+            _keep_decided(racer, one.decided, {"", *(known.job_id for known in jobs)})
         if not whole:
             del racer.path[:]
         racer.job.CopyFrom(one)
@@ -92,13 +92,22 @@ def _race(connection: Connection, job: job_pb2.Job, visible: Visibility, *, whol
     return decision
 
 
-def _keep_decided(racer: decision_pb2.Racer, decided: job_pb2.Decided) -> None:
-    """What stopped the job holds."""
+def _keep_decided(racer: decision_pb2.Racer, decided: job_pb2.Decided, there: Container[str]) -> None:
+    """What stopped the job holds. `there` are the jobs that were not deleted."""
     states = {_WORSE: _Racer.STATE_BEATEN, job_pb2.DECISION_VERDICT_BEST: _Racer.STATE_BEST}
     racer.state = states.get(decided.verdict, _Racer.STATE_LEFT)
     racer.beaten_at = decided.pairs if decided.verdict == _WORSE else 0
+    if decided.against_job_id not in there:
+        # Compared with another one, it would show other figures.
+        racer.pairs = decided.pairs
+        del racer.path[:]
     racer.against_job_id = decided.against_job_id
-    racer.difference, racer.low, racer.high = decided.difference, decided.low, decided.high
+    for name in ("difference", "low", "high"):
+        # The best one is compared with nobody.
+        if decided.against_job_id:
+            setattr(racer, name, getattr(decided, name))
+        else:
+            racer.ClearField(name)
 
 
 def ended_with(connection: Connection, job_id: str) -> decision_pb2.Decision | None:

@@ -156,7 +156,7 @@ def test_what_stopped_the_jobs_holds_and_lists_need_no_more(connection: Connecti
                     difference=-0.3,
                     low=-0.5,
                     high=-0.1,
-                    against_job_id="b",
+                    against_job_id="b" if one.job_id != "b" else "",
                 )
             )
     save(connection, jobs)
@@ -167,6 +167,7 @@ def test_what_stopped_the_jobs_holds_and_lists_need_no_more(connection: Connecti
         assert standing(shown) == {"a": "BEATEN", "b": "BEST", "c": "BEATEN", "d": "WITHDRAWN"}
         assert [racer.beaten_at for racer in shown.racers] == [33, 0, 33, 0]
         assert (shown.racers[0].difference, shown.racers[0].against_job_id) == (-0.3, "b")
+        assert not shown.racers[1].HasField("difference")
         assert shown.saved.items == 4 * (ITEMS - 40)
     assert found.racers[0].path
     assert not any(racer.path for racer in listed.racers)
@@ -221,6 +222,7 @@ def test_a_race_whose_best_model_was_deleted_says_so(connection: Connection) -> 
     assert told(connection) == {"The best of 4 models is one that was deleted"}
     found = reads.get_decision(connection, "a").decision
     assert (found.verdict, found.decided_at, found.note) == (job_pb2.DECISION_VERDICT_BEST, 33, "")
+    assert (found.racers[0].pairs, found.racers[0].against_job_id, *found.racers[0].path) == (33, "c")
 
 
 @pytest.mark.parametrize("verdict", ["NO_DIFFERENCE", "EQUIVALENT"])
