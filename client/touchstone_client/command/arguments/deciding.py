@@ -20,7 +20,7 @@ def add_decision(parser: argparse.ArgumentParser, without: Container[str] = ()) 
     parser.add_argument("baseline", metavar="BASELINE", help=words)
     parser.add_argument("candidate", metavar="CANDIDATE", help="the model that the verdict is about")
     words = f"further models, of which the best is looked for; at most {MOST_MODELS} in all"
-    parser.add_argument("others", metavar="OTHER", nargs="*", help=words)
+    parser.add_argument("others", metavar="OTHER", nargs="*", default=[], help=words)
     add_work(parser, models_elsewhere=True, without=without)
     add_own(parser)
     words = "differences of the mean score below this do not matter (default: 0, every one matters)"
