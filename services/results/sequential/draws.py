@@ -73,8 +73,14 @@ class Draws:
 
     def upto(self, count: int) -> Draws:
         """The first ones."""
-        columns = (self.values, self.units, self.sums, self.sizes, self.places, self.ends)
-        return Draws(*(column[:count] for column in columns))
+        return Draws(
+            self.values[:count],
+            self.units[:count],
+            self.sums[:count],
+            self.sizes[:count],
+            self.places[:count],
+            self.ends[:count],
+        )
 
     @property
     def right_or_wrong(self) -> bool:

@@ -91,7 +91,7 @@ _ROW: dict[str, Schema] = {
     "items_total": about(COUNT, "Items of each job. 0 until they are counted."),
     "difference": about(
         null(NUMBER),
-        "The mean score of the candidate minus that of the baseline in the items after which it was known, or in `pairs`.",
+        "The mean score of the candidate minus that of the baseline in the items after which it was known, or in all.",
     ),
     "interval": about(
         null(pair(NUMBER)), "It holds the true difference at all looks together, with the error of the decision."
