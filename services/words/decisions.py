@@ -37,7 +37,7 @@ def said_of_race(found: decision_pb2.Decision, called: Sequence[str], margin: fl
     """What was found of the models of a race, which are called that, as a sentence without its end."""
     left = [name for name, racer in zip(called, found.racers, strict=True) if is_left(racer)]
     models = sum(racer.state != _Racer.STATE_WITHDRAWN for racer in found.racers)
-    deleted = models_of(found.baseline.spec.deciding) - len(found.racers) if found.HasField("baseline") else 0
+    deleted = max(0, len(found.baseline.spec.deciding.race_job_ids) - len(found.racers))
     if not found.verdict:
         return f"It is not decided which of {counted(models, 'model')} is the best"
     if not left:
