@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -42,12 +42,7 @@ def _add_reflection(names: Sequence[str], server: grpc.aio.Server) -> None:
     """Describes the services of these full names, and reflection itself, as v1 and as v1alpha. Deprecated methods still
     answer, but are not described.
     """
-    described = descriptor_pool.DescriptorPool()
-    known = descriptor_pool.Default()
-    for name in (*names, reflection.SERVICE_NAME):
-        _describe(known.FindFileContainingSymbol(name), described)
-    described.Add(_v1_file())
-    servicer = reflection.aio.ReflectionServicer([*names, *REFLECTIONS], described)
+    servicer = reflection.aio.ReflectionServicer([*names, *REFLECTIONS], _described(tuple(names)))
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
     handler = grpc.stream_stream_rpc_method_handler(
         servicer.ServerReflectionInfo,
@@ -57,6 +52,17 @@ def _add_reflection(names: Sequence[str], server: grpc.aio.Server) -> None:
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(_REFLECTION_V1, {"ServerReflectionInfo": handler}),)
     )
+
+
+@cache
+def _described(names: tuple[str, ...]) -> descriptor_pool.DescriptorPool:
+    """What reflection says of the services of these names. A process that serves them again need not parse it again."""
+    described = descriptor_pool.DescriptorPool()
+    known = descriptor_pool.Default()
+    for name in (*names, reflection.SERVICE_NAME):
+        _describe(known.FindFileContainingSymbol(name), described)
+    described.Add(_v1_file())
+    return described
 
 
 def _describe(file: descriptor.FileDescriptor, described: descriptor_pool.DescriptorPool) -> None:
