@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +18,12 @@ import pytest
 
 NIGHTLY = os.environ.get("TOUCHSTONE_NIGHTLY") == "1"
 """Whether long tests take their full length. `make nightly` sets it."""
-_LONG = (
-    "tests/e2e/",
-    "tests/integration/",
-    "tests/simulator/",
-    "tests/contract/",
-    "tests/gateway/",
-    "tests/unit/results/",
-)
-"""Folders by the usual length of their files."""
+_WAITING = (("tests/e2e/", 3.0), ("tests/integration/", 3.0), ("tests/contract/", 0.4), ("tests/gateway/", 0.4))
+"""Folders whose tests mostly wait, for a browser, a process or a server, and how many seconds one of them takes."""
+_COMPUTING = (("tests/simulator/", 2.0), ("tests/chart/", 0.4), ("tests/unit/results/", 0.1), ("", 0.04))
+"""The other folders, whose tests need the processor. Within both, folders with the longest files come first."""
+_AHEAD = 0.85
+"""When the last file that waits is begun, as a share of the whole run: the files of the last seconds are short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +69,29 @@ def _digest(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
 
 
-def longest_first(items: list[pytest.Item]) -> None:
-    """Files of browsers and of processes come first: begun last, one of them would keep a single worker busy while the
-    others have nothing left. Otherwise the order stays."""
-    items.sort(
-        key=lambda item: next((i for i, folder in enumerate(_LONG) if item.nodeid.startswith(folder)), len(_LONG))
-    )
+def mixed(items: list[pytest.Item]) -> None:
+    """Files that wait and files that compute take turns, so that at any time some workers of `-n 4` need the processors
+    while others wait. By the end only short files are left: a long one would keep a single worker busy while the others
+    have nothing to do."""
+    places = places_of([item.nodeid.partition("::")[0] for item in items])
+    items.sort(key=lambda item: places[item.nodeid.partition("::")[0]])
+
+
+def places_of(files: Sequence[str]) -> dict[str, tuple[float, str]]:
+    """What to sort files by; `files` names the file of each test."""
+    places: dict[str, tuple[float, str]] = {}
+    counts, left = Counter(files), set(files)
+    for folders, share in ((_WAITING, _AHEAD), (_COMPUTING, 1.0)):
+        # In their order, each with the seconds that it takes.
+        chosen: dict[str, float] = {}
+        for folder, seconds in folders:
+            chosen |= {file: counts[file] * seconds for file in sorted(left) if file.startswith(folder)}
+            left -= chosen.keys()
+        begun, whole = 0.0, sum(chosen.values())
+        for file, seconds in chosen.items():
+            places[file] = (share * begun / whole, file)
+            begun += seconds
+    return places
 
 
 def without_chosen(source: str, expression: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts import Part, without_chosen
+from tests.parts import Part, places_of, without_chosen
 
 FILES = (("a", 11), ("b", 1), ("c", 4))
 NAMES = [f"tests/{file}.py::test_{number}" for file, count in FILES for number in range(count)]
@@ -26,6 +26,20 @@ def test_a_part_takes_about_its_share_of_each_file() -> None:
 def test_files_with_one_test_are_spread_over_the_parts() -> None:
     names = [f"tests/{file}.py::test" for file in range(60)]
     assert min(len(Part(number, 3).chosen(names)) for number in range(3)) > 10
+
+
+def test_files_that_wait_and_files_that_compute_take_turns_and_short_ones_end() -> None:
+    waiting = [f"tests/{folder}/test_{number}.py" for folder in ("e2e", "gateway") for number in range(10)]
+    computing = [f"tests/unit/{folder}/test_{number}.py" for folder in ("results", "words") for number in range(60)]
+    files = [file for file in (*computing, *waiting) for _ in range(5)]
+    places = places_of(files)
+    order = sorted(places, key=lambda file: places[file])
+
+    assert sorted(order) == sorted({*waiting, *computing})
+    assert order[0] in waiting[:10]
+    assert all(set(computing) & set(order[begin : begin + 12]) for begin in range(len(order) - 12))
+    assert all(set(waiting) & set(order[begin : begin + 40]) for begin in range(80))
+    assert set(order[-10:]) <= set(computing)
 
 
 @pytest.mark.parametrize("text", ["3/3", "-1/2", "1", "a/b", "0/0"])
