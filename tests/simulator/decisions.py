@@ -39,8 +39,6 @@ from touchstone.v1 import scheduler_service_pb2 as pb
 _ITEMS = 45
 """Of each task."""
 _ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
-_AHEAD = 3
-"""How many times as many items as calls at once are sent ahead at most, at the pace of the simulated models."""
 
 _Sizes = tuple[tuple[str, int], ...]
 
@@ -52,6 +50,7 @@ class Decisions:
     history: History
     calls: int = 0
     """How many the endpoint takes at once."""
+    evaluators: int = 0
     asked: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """By request id, the decisions that answers named."""
     _done: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -67,7 +66,7 @@ class Decisions:
     @property
     def most_apart(self) -> int:
         """Items that a job may be ahead of the other side's first open unit."""
-        return 2 * (2 * self.calls + _AHEAD * self.calls) + decision_order.UNIT
+        return max(4 * self.calls, 2 * self.evaluators * decision_order.UNIT) + decision_order.UNIT
 
     def stored(self, stream: Stream, message: Message) -> None:
         """Called for every message that the server stores, after the history."""

@@ -174,7 +174,8 @@ class Simulation:
             self.models.refusing = _GAPS
         if self.decisions is not None:
             self.models.slow = min(self.models.slow, _FEW_SLOW)
-            self.decisions.calls = CALLS * sum(each.startswith("e") for each in names)
+            self.decisions.evaluators = sum(each.startswith("e") for each in names)
+            self.decisions.calls = CALLS * self.decisions.evaluators
             deciding, more = DecisionUsers(self.chance, users, self.decisions), users.more
             users.more, users.begin = lambda: more() + deciding.operations(), deciding.begin
             self.models.refusing = _REFUSED if Random(self.seed + 6 * _APART).random() < 0.3 else 0.0

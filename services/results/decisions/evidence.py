@@ -30,8 +30,8 @@ def read_evidence(
     connection: Connection, jobs: Sequence[job_pb2.Job], *, whole: bool = True, deleted: int = 0
 ) -> decision_pb2.Decision:
     """What the answers say, without the jobs. `jobs` are those of a decision that are there, in its order. Of a race,
-    others were beaten, but for a number of `deleted` ones, of which nothing is known. Not `whole`: of a race without
-    what only shows how it went."""
+    others were beaten, but for a number of `deleted` ones, of which nothing is known. Not `whole`: without what only
+    shows how it goes."""
     planned = [job for job in jobs if job.plan]
     decision = decision_pb2.Decision(
         decision_id=decision_id(jobs[0]), items_total=items_of(planned[0]) if planned else 0
@@ -47,7 +47,10 @@ def read_evidence(
     elif len(planned) == len(jobs) and not decision.note:
         side = jobs[0].spec.deciding
         there = Answers(connection, jobs).pairs(0, 1)
-        found = _weighed(there, side.error, side.margin)
+        if not whole and not _verdict(there, side.error, side.margin)[0]:
+            decision.pairs = there.seen
+            return decision
+        found = _weighed(there, side.error, side.margin, whole)
         decision.verdict = DECISION_VERDICTS.get(found.verdict, job_pb2.DECISION_VERDICT_UNSPECIFIED)
         decision.decided_at = found.decided_at or 0
         decision.threshold, decision.unlikely = found.threshold, found.unlikely
@@ -82,9 +85,7 @@ def _read_race(
 
     def found(one: int, other: int) -> Found:
         pairs = there.pairs(one, other)
-        word, decided = sequential.verdict(
-            pairs.draws, pairs.seen, error=error, margin=side.margin, total=pairs.total, ended=pairs.ended
-        )
+        word, decided = _verdict(pairs, error, side.margin)
         return Found(word, pairs.item(decided)) if decided else Found(UNDECIDED)
 
     runners = [Runner(there.reach(place), _has_ended(job)) for place, job in enumerate(jobs)]
@@ -107,7 +108,7 @@ def _read_race(
         racer.against_job_id = jobs[against].job_id
         if whole or racer.state != _Racer.STATE_RACING:
             pairs = there.pairs(against, place)
-            weighed = _weighed(pairs, error, side.margin)
+            weighed = _weighed(pairs, error, side.margin, whole)
             racer.pairs = weighed.decided_at or pairs.seen
             _fill(racer, pairs, weighed)
 
@@ -138,8 +139,14 @@ def _state(place: int, standing: Standing) -> decision_pb2.Racer.State:
     return _Racer.STATE_BEST if len(standing.left) == 1 else _Racer.STATE_LEFT
 
 
-def _weighed(pairs: Pairs, error: float, margin: float) -> Evidence:
-    return sequential.weigh(pairs.draws, pairs.seen, error=error, margin=margin, total=pairs.total, ended=pairs.ended)
+def _verdict(pairs: Pairs, error: float, margin: float) -> tuple[str, int | None]:
+    return sequential.verdict(pairs.draws, pairs.seen, error=error, margin=margin, total=pairs.total, ended=pairs.ended)
+
+
+def _weighed(pairs: Pairs, error: float, margin: float, drawn: bool) -> Evidence:
+    return sequential.weigh(
+        pairs.draws, pairs.seen, error=error, margin=margin, total=pairs.total, ended=pairs.ended, drawn=drawn
+    )
 
 
 def _fill(told: decision_pb2.Decision | decision_pb2.Racer, pairs: Pairs, found: Evidence) -> None:
@@ -154,4 +161,7 @@ def _fill(told: decision_pb2.Decision | decision_pb2.Racer, pairs: Pairs, found:
             worse=look.worse,
             equivalent=max(look.equivalent, _NOTHING),
             chance=look.chance,
+            difference=look.difference,
+            low=look.interval[0],
+            high=look.interval[1],
         )

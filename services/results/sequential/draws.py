@@ -82,6 +82,18 @@ class Draws:
             self.ends[:count],
         )
 
+    def means(self, after: Ints) -> Floats:
+        """The same after each of these draws (looks,), counted from 1."""
+        sums, counts = np.zeros(len(after)), np.zeros(len(after))
+        for place in np.unique(self.places).tolist():
+            here = self.places == place
+            items = np.cumsum(np.where(here, self.sizes, 0.0))[after - 1]
+            total = np.cumsum(np.where(here, self.sums, 0.0))[after - 1]
+            sums += np.divide(total, items, out=np.zeros(len(after)), where=items > 0)
+            counts += items > 0
+        found: Floats = sums / counts
+        return found
+
     @property
     def right_or_wrong(self) -> bool:
         """Whether every draw is an item that either model has right or wrong, and all count the same."""

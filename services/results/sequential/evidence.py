@@ -34,14 +34,16 @@ _LOOK_RATIO = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """After `items` pairs: logs of the evidence that B is better, is worse, and is equivalent, and the `chance` that
-    the comparison of all items would show something."""
+    """After `items` pairs: logs of the evidence that B is better, is worse, and is equivalent, the `chance` that the
+    comparison of all items would show something, and B's mean score minus A's with its `interval` by then."""
 
     items: int
     better: float
     worse: float
     equivalent: float
     chance: float
+    difference: float
+    interval: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,11 @@ def evidence(
     return weigh(draws, len(known), error=error, margin=margin, total=total, ended=ended)
 
 
-def weigh(draws: Draws, seen: int, *, error: float, margin: float, total: int, ended: bool) -> Evidence:
-    """As `evidence`, of the draws of `seen` pairs. `ended`: there is at least one, and no more will come."""
+def weigh(
+    draws: Draws, seen: int, *, error: float, margin: float, total: int, ended: bool, drawn: bool = True
+) -> Evidence:
+    """As `evidence`, of the draws of `seen` pairs. `ended`: there is at least one, and no more will come. Not `drawn`:
+    without the path."""
     found = _found(draws, seen, error, margin, total, ended)
     limit, first = threshold(error), found.first
     # What is said does not depend on when it is asked for.
@@ -98,12 +103,12 @@ def weigh(draws: Draws, seen: int, *, error: float, margin: float, total: int, e
     looks = _looks(len(counted.ends))
     difference = counted.mean()
     low, high = Bets(counted, looks).unrefuted(limit, difference or 0.0, _reach(counted, limit))
+    path = _path(draws, found, margin, limit) if drawn else ()
     if ended and first is None:
         last = _last(draws, (1 - _EARLY) * error, margin)
         low, high = max(low, last.low), min(high, last.high)
     if difference is not None:
         low, high = min(low, difference), max(high, difference)
-    path = _drawn(draws, found.paths, first)
     return Evidence(found.verdict, found.decided_at, seen, difference, (low, high), path, limit)
 
 
@@ -114,18 +119,12 @@ def verdict(draws: Draws, seen: int, *, error: float, margin: float, total: int,
 
 
 @dataclass(frozen=True, slots=True)
-class _Paths:
-    better: Floats
-    worse: Floats
-    equivalent: Floats
-    chance: Floats
-
-
-@dataclass(frozen=True, slots=True)
 class _Found:
-    """`first` is the draw at which the verdict was reached early, `decided_at` the number of pairs."""
+    """`first` is the draw at which the verdict was reached early, `decided_at` the number of pairs. `bets` are looked
+    at after each draw."""
 
-    paths: _Paths
+    bets: Bets
+    chance: Floats
     verdict: str
     first: int | None
     decided_at: int | None
@@ -137,39 +136,35 @@ def threshold(error: float) -> float:
 
 
 def _found(draws: Draws, seen: int, error: float, margin: float, total: int, ended: bool) -> _Found:
-    paths = _paths(draws, total, (1 - _EARLY) * error, margin)
-    word, first = _early(paths, threshold(error))
-    if first is not None:
-        return _Found(paths, word, first, int(draws.ends[first]))
-    if ended:
-        return _Found(paths, _last(draws, (1 - _EARLY) * error, margin).verdict, None, seen)
-    return _Found(paths, word, None, None)
-
-
-def _paths(draws: Draws, total: int, error: float, margin: float) -> _Paths:
     bets = Bets(draws, np.arange(1, len(draws.ends) + 1))
-    better, worse = (bets.log_capital(0.0, above=above) for above in (True, False))
-    equivalent = np.full(len(draws.ends), -np.inf)
-    if 0 < margin < 1 and len(equivalent):
-        # What was refuted once remains so.
-        above, below = (np.maximum.accumulate(bets.log_capital(claim, above=claim < 0)) for claim in (-margin, margin))
-        equivalent = np.minimum(above, below)
-    return _Paths(better, worse, equivalent, chances(draws, total, error, margin))
+    chance = chances(draws, total, (1 - _EARLY) * error, margin)
+    word, first = _early(bets, chance, margin, threshold(error))
+    if first is not None:
+        return _Found(bets, chance, word, first, int(draws.ends[first]))
+    if ended:
+        return _Found(bets, chance, _last(draws, (1 - _EARLY) * error, margin).verdict, None, seen)
+    return _Found(bets, chance, word, None, None)
 
 
-def _early(paths: _Paths, threshold: float) -> tuple[str, int | None]:
+def _early(bets: Bets, chance: Floats, margin: float, limit: float) -> tuple[str, int | None]:
     """The verdict that was reached first, and after which draw."""
+    unlikely = chance < UNLIKELY
     reached = {
-        BETTER: paths.better >= threshold,
-        WORSE: paths.worse >= threshold,
-        EQUIVALENT: paths.equivalent >= threshold,
-        NO_DIFFERENCE: paths.chance < UNLIKELY,
+        BETTER: bets.first_at(limit, 0.0, above=True),
+        WORSE: bets.first_at(limit, 0.0, above=False),
+        EQUIVALENT: None,
+        NO_DIFFERENCE: int(unlikely.argmax()) if unlikely.any() else None,
     }
-    found = [(int(when.argmax()), rank, verdict) for rank, (verdict, when) in enumerate(reached.items()) if when.any()]
+    if 0 < margin < 1:
+        # What was refuted once remains so.
+        above, below = (bets.first_at(limit, claim, above=claim < 0) for claim in (-margin, margin))
+        if above is not None and below is not None:
+            reached[EQUIVALENT] = max(above, below)
+    found = [(when, rank, word) for rank, (word, when) in enumerate(reached.items()) if when is not None]
     if not found:
         return UNDECIDED, None
-    first, _, verdict = min(found)
-    return verdict, first
+    first, _, word = min(found)
+    return word, first
 
 
 def _reach(draws: Draws, threshold: float) -> float:
@@ -234,13 +229,35 @@ def _interval(draws: Draws, shares: Floats, error: float) -> tuple[float, float]
     return max(mean - half, -1.0), min(mean + half, 1.0)
 
 
-def _drawn(draws: Draws, paths: _Paths, first: int | None) -> tuple[Look, ...]:
-    count = len(draws.ends)
+def _drawn(count: int, first: int | None) -> Ints:
+    """Which draws are shown, from 0."""
     if not count:
-        return ()
+        return np.zeros(0, dtype=np.int64)
     extra = [count - 1] if first is None else [count - 1, first]
-    places = np.unique([*np.linspace(0, count - 1, min(count, _DRAWN)).astype(int), *extra])
-    columns = (draws.ends, paths.better, paths.worse, paths.equivalent, paths.chance)
+    return np.unique([*np.linspace(0, count - 1, min(count, _DRAWN)).astype(int), *extra])
+
+
+def _path(draws: Draws, found: _Found, margin: float, limit: float) -> tuple[Look, ...]:
+    places = _drawn(len(draws.ends), found.first)
+    better, worse = (found.bets.log_capital(0.0, above=above) for above in (True, False))
+    equivalent = np.full(len(draws.ends), -np.inf)
+    if 0 < margin < 1 and len(equivalent):
+        sides = (found.bets.log_capital(claim, above=claim < 0) for claim in (-margin, margin))
+        equivalent = np.minimum(*map(np.maximum.accumulate, sides))
+    differences = draws.means(places + 1)
+    low, high = _courses(draws, found.first, limit, places)
+    columns = [column[places] for column in (draws.ends, better, worse, equivalent, found.chance)]
+    columns += [differences, np.minimum(low, differences), np.maximum(high, differences)]
     return tuple(
-        Look(int(ends), *numbers) for ends, *numbers in zip(*(c[places].tolist() for c in columns), strict=True)
+        Look(int(ends), b, w, e, chance, difference, (below, above))
+        for ends, b, w, e, chance, difference, below, above in zip(*(c.tolist() for c in columns), strict=True)
     )
+
+
+def _courses(draws: Draws, first: int | None, limit: float, places: Ints) -> tuple[Floats, Floats]:
+    """The interval's ends at these draws, from 0."""
+    looks = np.union1d(_looks(len(draws.ends)), [] if first is None else [first + 1]).astype(np.int64)
+    bets = Bets(draws, looks)
+    lows, highs = bets.courses(limit, *bets.unrefuted(limit, draws.mean() or 0.0, _reach(draws, limit)))
+    at = np.searchsorted(looks, places + 1, side="right") - 1
+    return lows[at], highs[at]

@@ -21,7 +21,6 @@ from touchstone.v1 import job_pb2, job_record_pb2
 if TYPE_CHECKING:
     from services.bus import ResultHeaders
 
-
 _PLAIN = job_pb2.JobSpec()
 _NO_CHARGE = Charge()
 _COST_DIGITS = 12
@@ -43,8 +42,7 @@ class Ledger:
         self._most = [task.most_cost_usd for task in tasks]
         self._done = bytearray(-(-self.layout.units // 8))
         self._done_count = 0
-        self._done_items = [0] * len(tasks)
-        self._failed_items = [0] * len(tasks)
+        self._done_items, self._failed_items = [0] * len(tasks), [0] * len(tasks)
         self._tokens = self._untold = self._retries = 0
         self._bill = Bill()
         self._partial: dict[int, tuple[int, ...]] = {}
@@ -213,7 +211,7 @@ class Ledger:
             self._next += 1
         found: list[tuple[int, int]] = []
         missing = items
-        for unit in range(self._next, min(before or self.layout.units, self.layout.units)):
+        for unit in range(self._next, self.layout.units if before is None else min(before, self.layout.units)):
             if len(found) >= units and missing <= 0:
                 break
             if not self.is_done(unit) and unit not in self.released:
@@ -277,8 +275,7 @@ class Ledger:
 
     @property
     def in_flight_items(self) -> int:
-        flights = self._flights
-        return sum(self.unit_items(u) - (flights[u].items if u in flights else 0) for u in self.released)
+        return sum(self.unit_items(unit) - self.counted(unit) for unit in self.released)
 
     def counted(self, unit: int) -> int:
         """Items of an unfinished unit that are already counted."""
@@ -326,7 +323,11 @@ class Ledger:
 
     @property
     def items_done(self) -> int:
-        return sum(self._done_items) + sum(min(f.items, self.unit_items(u)) for u, f in self._flights.items())
+        return self.items_of_done_units + sum(min(f.items, self.unit_items(u)) for u, f in self._flights.items())
+
+    @property
+    def items_of_done_units(self) -> int:
+        return sum(self._done_items)
 
     def pace(self, now: float) -> float:
         """Items per second lately; 0 in the first moments."""

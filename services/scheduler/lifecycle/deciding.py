@@ -16,9 +16,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from services.bus import heed_cancel, of_job
+from services.decision_order import UNIT
 from services.errors import DeadlineError, NotFoundError, TouchstoneError, UnavailableError
-from services.scheduler.jobs.fleet import Capacity
-from services.scheduler.jobs.job import CANCELLED, COMPLETED, FAILED, FINALIZING, HOLDS_SLOT, PENDING, Job
+from services.scheduler.jobs.fleet import Capacity, route
+from services.scheduler.jobs.job import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    FINALIZING,
+    HOLDS_SLOT,
+    PENDING,
+    PLANNING,
+    RUNNING,
+    Job,
+)
+from services.scheduler.jobs.ledger import Ledger
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.words.decisions import decision_id, job_ids, names, said, said_of_race
@@ -26,9 +38,11 @@ from touchstone.v1 import decision_pb2, job_pb2
 
 log = logging.getLogger(__name__)
 
-_PAUSE_S, _AGAIN_S = 0.1, 1.0
-_MOST_UNSEEN = 4
-"""How many times what may be under way all jobs may have done since the last look."""
+_PAUSE_S, _AGAIN_S = 0.05, 1.0
+_UNSEEN = 1 / 8
+"""The part of a job's done items that may be asked beyond what the last look has seen."""
+_BUSY = 2
+"""Times the calls at once that may be: an endpoint whose answers take longer than a look has no free slot meanwhile."""
 _ALL = 1 << 30
 _MOST_APART = 128
 """Items that one job may be ahead of another at an endpoint that takes one model at a time: loading takes long."""
@@ -72,7 +86,7 @@ class Deciding:
         self._first: dict[str, int] = {}
         """By job, how many of its units from the first one are done."""
         self._seen: dict[str, int] = {}
-        """By decision, how many units of all jobs from the first one the last look has seen."""
+        """By job, how many items of done units the last look has seen."""
         self._ended: dict[str, int] = {}
         """By decision, how many of its jobs had failed or were cancelled at the last look."""
 
@@ -82,20 +96,58 @@ class Deciding:
             self._unseen.add(decision_id(job.message))
             self._news.set()
 
-    def last_unit(self, job: Job, capacity: Capacity, ahead: int) -> int | None:
-        """The number of the first unit that has to wait for the other jobs; None for jobs of no decision. Units up to
-        there keep the endpoint busy, and no more are asked in vain when the decision is made."""
+    def last_unit(self, job: Job, capacity: Capacity) -> int | None:
+        """The number of the first unit that has to wait; None for jobs of no decision. Units up to there keep the
+        endpoint busy, and few are asked in vain when the decision is made: no job gets far ahead of another, nor of
+        what the last look has seen. So little is asked while the results service is silent."""
         rest, ledger = others(self._registry, job), job.ledger
         if not rest or ledger is None:
             return None
-        wanted = max(2 * (2 * capacity.calls + ahead), _MOST_APART if capacity.exclusive else 0)
-        first = last = self._all_done([job, *rest])
-        least = last + 2 * capacity.evaluators
+        if any(other.state in (PENDING, PLANNING) for other in rest):
+            # The first one to start would stay ahead.
+            return 0
+        jobs = [job, *rest]
+        first = self._all_done(jobs)
+        last = self._in_step(ledger, first, min(_done_items(one) for one in jobs if one.ledger is not None), capacity)
+        if capacity.exclusive:
+            # What waits for a look must not turn to another model.
+            return last if self._unseen_by(job) <= 2 * max(_MOST_APART, 2 * _BUSY * capacity.calls) else first
+        room = self._wave(job, rest, capacity, last) - ledger.in_flight_items - self._unseen_by(job)
+        unit = first
+        while unit < last and ledger.has(unit):
+            if not ledger.is_done(unit) and unit not in ledger.released:
+                room -= ledger.unit_items(unit)
+                if room < 0:
+                    break
+            unit += 1
+        return unit
+
+    def _in_step(self, ledger: Ledger, first: int, done: int, capacity: Capacity) -> int:
+        """The first unit that waits for the other jobs, which have done those before `first`. Some answers take longer
+        than others, and the units after them need not wait."""
+        wanted = max(2 * _BUSY * capacity.calls, int(_UNSEEN * done), _MOST_APART if capacity.exclusive else 0)
+        last, least = first, first + 2 * capacity.evaluators
         while ledger.has(last) and (wanted > 0 or last < least):
             wanted -= ledger.unit_items(last)
             last += 1
-        # While the results service is silent, the verdict may be there already.
-        return min(last, self._seen.get(decision_id(job.message), 0) + _MOST_UNSEEN * max(1, last - first))
+        return last
+
+    def _wave(self, job: Job, rest: Sequence[Job], capacity: Capacity, last: int) -> int:
+        """The items of a job that may be under way or unseen: its part of what keeps the endpoint busy, with those jobs
+        of the decision that need not wait there, or a part of its answers."""
+        sharing = 1 + sum(
+            other.ledger is not None
+            and other.state == RUNNING
+            and route(other.message.spec) == route(job.message.spec)
+            and bool(other.ledger.unreleased(1, 0, last))
+            for other in rest
+        )
+        busy = max(_BUSY * capacity.calls, 2 * capacity.evaluators * UNIT)
+        return max(busy // sharing, 2 * UNIT, int(_UNSEEN * _done_items(job)))
+
+    def _unseen_by(self, job: Job) -> int:
+        """Items of done units that no look has seen. Those of other units count as neither: a look follows a unit."""
+        return max(0, _done_items(job) - self._seen.get(job.id, 0))
 
     def _all_done(self, jobs: Sequence[Job]) -> int:
         """Units from the first one that all jobs have done, but for those that have ended, if several have not."""
@@ -124,14 +176,16 @@ class Deciding:
             unseen = {*under_way} if not self._begun else self._unseen
             self._begun, self._unseen = True, set()
             known = {job.id for jobs in under_way.values() for job in jobs}
-            for counts, kept in ((self._first, known), (self._seen, under_way), (self._ended, under_way)):
+            for counts, kept in ((self._first, known), (self._seen, known), (self._ended, under_way)):
                 for name in counts.keys() - kept:
                     del counts[name]
             began = asyncio.get_running_loop().time()
-            for decision, jobs in under_way.items():
-                ended = sum(job.state in _ENDED for job in jobs)
-                if decision in unseen or ended != self._ended.get(decision, 0):
-                    await self._look(decision, jobs)
+            # Side by side: most of a look is to wait until the newest answers are stored.
+            async with asyncio.TaskGroup() as group:
+                for decision, jobs in under_way.items():
+                    ended = sum(job.state in _ENDED for job in jobs)
+                    if decision in unseen or ended != self._ended.get(decision, 0):
+                        group.create_task(self._look(decision, jobs))
             # Looks at many answers must not keep the results service busy.
             await asyncio.sleep(max(_PAUSE_S, asyncio.get_running_loop().time() - began))
 
@@ -146,7 +200,7 @@ class Deciding:
 
     async def _look(self, decision: str, jobs: Sequence[Job]) -> None:
         ended = [job for job in jobs if job.state in _ENDED]
-        seen, found = self._all_done(jobs), decision_pb2.Decision()
+        seen, found = {job.id: _done_items(job) for job in jobs}, decision_pb2.Decision()
         if all(job.message.plan or job in ended for job in jobs) and any(job.message.plan for job in jobs):
             try:
                 found = await self._results.evidence([job.message for job in jobs], self._position())
@@ -156,7 +210,8 @@ class Deciding:
                 return
             except TouchstoneError as error:
                 log.warning("decision %s: cannot be made yet: %s", decision, error.message, extra=of_job(decision))
-        self._seen[decision], self._ended[decision] = seen, len(ended)
+        self._seen |= seen
+        self._ended[decision] = len(ended)
         self._registry.wake.set()
         is_race = bool(jobs[0].message.spec.deciding.race_job_ids)
         over = bool(found.verdict or found.note or (ended and not is_race) or len(ended) == len(jobs) - 1)
@@ -175,6 +230,10 @@ class Deciding:
                 stopped.append(job)
             if stopped:
                 await self._registry.finish_all(stopped, "scheduler", "cancelled")
+
+
+def _done_items(job: Job) -> int:
+    return job.ledger.items_of_done_units if job.ledger is not None else 0
 
 
 def _decided(found: decision_pb2.Decision) -> job_pb2.Decided:

@@ -85,18 +85,24 @@ class Racer(_message.Message):
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ..., state: _Optional[_Union[Racer.State, str]] = ..., against_job_id: _Optional[str] = ..., beaten_at: _Optional[int] = ..., pairs: _Optional[int] = ..., failed: _Optional[int] = ..., difference: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., path: _Optional[_Iterable[_Union[DecisionPoint, _Mapping]]] = ...) -> None: ...
 
 class DecisionPoint(_message.Message):
-    __slots__ = ("pairs", "better", "worse", "equivalent", "chance")
+    __slots__ = ("pairs", "better", "worse", "equivalent", "chance", "difference", "low", "high")
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     BETTER_FIELD_NUMBER: _ClassVar[int]
     WORSE_FIELD_NUMBER: _ClassVar[int]
     EQUIVALENT_FIELD_NUMBER: _ClassVar[int]
     CHANCE_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
     pairs: int
     better: float
     worse: float
     equivalent: float
     chance: float
-    def __init__(self, pairs: _Optional[int] = ..., better: _Optional[float] = ..., worse: _Optional[float] = ..., equivalent: _Optional[float] = ..., chance: _Optional[float] = ...) -> None: ...
+    difference: float
+    low: float
+    high: float
+    def __init__(self, pairs: _Optional[int] = ..., better: _Optional[float] = ..., worse: _Optional[float] = ..., equivalent: _Optional[float] = ..., chance: _Optional[float] = ..., difference: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class DecisionSavings(_message.Message):
     __slots__ = ("items", "tokens", "cost_usd", "seconds")

@@ -97,7 +97,7 @@ def test_a_race_is_known_as_far_as_all_in_it_have_answered(connection: Connectio
     found = read_evidence(connection, jobs, whole=False)
     assert found.pairs == 60
     assert standing(found) == {"a": "BEATEN", "b": "RACING", "c": "RACING", "d": "RACING"}
-    assert [len(racer.path) > 0 for racer in found.racers] == [True, False, False, False]
+    assert [racer.HasField("difference") for racer in found.racers] == [True, False, False, False]
 
 
 def test_what_is_known_does_not_depend_on_what_is_asked_afterwards(connection: Connection) -> None:

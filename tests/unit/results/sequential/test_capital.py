@@ -70,3 +70,34 @@ def test_the_interval_does_not_depend_on_where_it_is_searched(guess: float) -> N
 
 def test_no_draws_refute_nothing() -> None:
     assert every(of([])).unrefuted(THRESHOLD, 0.0, 1.0) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize("kinds", [(-1.0, 0.0, 1.0), (-1.0, -0.5, 0.0, 1.0)])
+@pytest.mark.parametrize("above", [True, False])
+def test_the_first_look_at_a_threshold_is_that_of_the_capital(kinds: tuple[float, ...], above: bool) -> None:
+    rng = np.random.default_rng(6)
+    for shift in (-0.2, 0.0, 0.2):
+        draws = of(np.clip(rng.choice(kinds, 300) + (rng.random(300) < abs(shift)) * np.sign(shift), -1, 1).tolist())
+        bets = every(draws)
+        for threshold in (0.5, 2.0, THRESHOLD):
+            reached = bets.log_capital(0.05, above=above) >= threshold
+            expected = int(reached.argmax()) if reached.any() else None
+            assert bets.first_at(threshold, 0.05, above=above) == expected
+
+
+def test_the_intervals_over_looks_are_those_of_each_look() -> None:
+    draws = of(np.random.default_rng(7).choice([-1.0, 0.0, 1.0], 800, p=[0.1, 0.7, 0.2]).tolist())
+    looks = np.arange(1, 801, 5)
+    low, high = Bets(draws, looks).unrefuted(THRESHOLD, 0.1, 0.05)
+    lows, highs = Bets(draws, looks).courses(THRESHOLD, low, high)
+
+    assert (np.diff(lows) >= 0).all()
+    assert (np.diff(highs) <= 0).all()
+    assert (lows[-1], highs[-1]) == (low, high)
+    for look in (0, 9, 39, 119):
+        one = Bets(draws, looks[: look + 1]).unrefuted(THRESHOLD, 0.1, 0.3)
+        width = one[1] - one[0]
+        assert (lows[look], highs[look]) == (
+            pytest.approx(one[0], abs=width / 30),
+            pytest.approx(one[1], abs=width / 30),
+        )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from services.results.sequential.draws import Pair
+from services.results.sequential.draws import Pair, Plan, draws_of
 from services.results.sequential.evidence import (
     BETTER,
     EQUIVALENT,
@@ -16,6 +17,8 @@ from services.results.sequential.evidence import (
     WORSE,
     Evidence,
     evidence,
+    verdict,
+    weigh,
 )
 
 
@@ -90,3 +93,52 @@ def test_without_pairs_nothing_is_known() -> None:
 def test_pairs_must_fit_the_plan(pairs: list[Pair], total: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         evidence(pairs, error=0.05, margin=0.0, total=total)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.1])
+def test_a_look_that_shows_nothing_finds_the_same(margin: float) -> None:
+    rng = np.random.default_rng(8)
+    for only_a, only_b in ((60, 140), (100, 100), (5, 6), (140, 60)):
+        pairs = drawn(rng, only_a, only_b, 300)
+        for seen in (1, 40, 150, len(pairs)):
+            some = draws_of(pairs[:seen], Plan(len(pairs), {}, {}, {}))
+            asked = {"error": 0.05, "margin": margin, "total": len(pairs), "ended": seen == len(pairs)}
+            shown = weigh(some, seen, **asked)  # type: ignore[arg-type]
+            assert verdict(some, seen, **asked) == (shown.verdict, shown.decided_at)  # type: ignore[arg-type]
+
+
+def test_the_path_has_the_interval_of_each_look() -> None:
+    pairs = drawn(np.random.default_rng(9), 90, 110, 300)
+    found = evidence(pairs[:450], error=0.05, margin=0.0, total=5000)
+
+    assert (found.verdict, found.path[-1].items) == (UNDECIDED, 450)
+    assert found.path[-1].difference == pytest.approx(found.difference)
+    assert found.path[-1].interval == pytest.approx(found.interval)
+    for look in found.path[::40]:
+        then = evidence(pairs[: look.items], error=0.05, margin=0.0, total=5000)
+        assert look.difference == pytest.approx(then.difference)
+        width = then.interval[1] - then.interval[0]
+        # What is added to the looks at the end is not among those of the path.
+        assert look.interval == pytest.approx(then.interval, abs=width / 10)
+
+
+def test_the_path_goes_on_after_the_verdict() -> None:
+    pairs = drawn(np.random.default_rng(9), 60, 140, 300)
+    found = evidence(pairs[:450], error=0.05, margin=0.0, total=500)
+    (decided,) = (look for look in found.path if look.items == found.decided_at)
+
+    assert decided.interval == pytest.approx(found.interval, abs=0.01)
+    assert found.path[-1].items == 450
+    for one, other in pairwise(found.path):
+        assert one.interval[0] - 1e-9 <= other.interval[0] <= other.interval[1] <= one.interval[1] + 1e-9
+
+
+def test_the_path_of_several_tasks_has_the_mean_over_tasks() -> None:
+    pairs = [Pair(0.0, float(place % 3 == 0), "one" if place % 4 else "two") for place in range(200)]
+    found = evidence(pairs, error=0.05, margin=0.0, total=400, strata={"one": 300, "two": 100})
+
+    for look in found.path[:: len(found.path) // 5]:
+        scores: dict[str, list[float]] = {}
+        for pair in pairs[: look.items]:
+            scores.setdefault(pair.stratum, []).append(pair.b)
+        assert look.difference == pytest.approx(np.mean([np.mean(some) for some in scores.values()]))

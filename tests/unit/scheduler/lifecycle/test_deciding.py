@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -56,6 +56,12 @@ async def answer(world: World, job_id: str, units: list[int]) -> None:
     await world.settle()
 
 
+async def looked(world: World) -> None:
+    """Once the answers so far were looked at."""
+    await asyncio.sleep(0.12)
+    await world.settle()
+
+
 async def test_both_jobs_name_each_other_and_the_same_request_returns_them(world: World) -> None:
     baseline, candidate = await begin(world)
     assert world.desk.get(baseline).spec.deciding.against_job_id == candidate
@@ -94,9 +100,11 @@ async def test_the_faster_job_waits_for_the_slower_one(world: World) -> None:
     while units := offered(world, fast):
         seen.update(units)
         await answer(world, fast, units)
+        await looked(world)
     assert 0 < len(seen) < 15
     assert max(seen) < 15
     await answer(world, slow, offered(world, slow))
+    await looked(world)
     assert offered(world, fast)
 
 
@@ -119,6 +127,67 @@ async def test_a_verdict_stops_both_jobs_at_once(world: World) -> None:
     assert "decided after 40 of 200 items. The candidate is better" in world.desk.get(ids[1]).reason
     assert {(job.decided.verdict, job.decided.pairs) for job in map(world.desk.get, ids)} == {(BETTER.verdict, 40)}
     assert not [key for key in world.work.offered if key[0] in ids]
+
+
+@pytest.mark.parametrize(("baseline", "candidate", "at_once"), [("wide", "wide", 64), ("wide", "other", 128)])
+async def test_few_items_are_asked_beyond_those_needed(
+    world: World, baseline: str, candidate: str, at_once: int
+) -> None:
+    """Of models that answer at once, as those are asked the most while answers are looked at. `at_once` is twice the
+    calls of each job."""
+    needed = 500
+    for place, name in enumerate(("wide", "other")):
+        world.fleet.hear(evaluator(f"w{place}", name, 64), world.time)
+    ids = await begin(world, baseline, candidate)
+    for job_id in ids:
+        await world.planned(job_id, plan(items=4000))
+    asked: dict[str, dict[int, int]] = {job_id: {} for job_id in ids}
+
+    def count(job_id: str) -> int:
+        return sum(asked[job_id].values())
+
+    async def evidence(jobs: Sequence[job_pb2.Job], sequence: int) -> decision_pb2.Decision:
+        known = min(map(count, ids))
+        # A look takes its time, and answers that come meanwhile are not in it.
+        await asyncio.sleep(0.02)
+        return BETTER if known >= needed else decision_pb2.Decision()
+
+    world.results.evidence = evidence  # type: ignore[method-assign]
+    while "running" in [world.state(job_id) for job_id in ids]:
+        for job_id in ids:
+            units = offered(world, job_id)
+            asked[job_id].update({unit: len(world.work.offered[job_id, unit].positions) for unit in units})
+            await answer(world, job_id, units)
+        await asyncio.sleep(0.001)
+    assert [world.state(job_id) for job_id in ids] == ["cancelled", "cancelled"]
+    for job_id in ids:
+        # Those that are out when enough are answered, and those of the look that finds it.
+        assert needed <= count(job_id) <= needed + 2 * at_once
+
+
+async def test_a_slow_endpoint_is_kept_busy(world: World) -> None:
+    world.fleet.hear(evaluator("w", "wide", 64), world.time)
+    ids = await begin(world, "wide", "wide")
+    for job_id in ids:
+        await world.planned(job_id, plan(items=4000))
+    for _ in range(5):
+        out = [(job_id, unit) for job_id in ids for unit in offered(world, job_id)]
+        assert sum(len(world.work.offered[key].positions) for key in out) >= 2 * 64 - 2 * 8
+        # The endpoint answers a part of what it has, and the rest has to wait for it.
+        for job_id, unit in out[::2]:
+            await answer(world, job_id, [unit])
+        await looked(world)
+
+
+async def test_where_one_job_waits_the_other_one_has_all_calls(world: World) -> None:
+    world.fleet.hear(evaluator("w", "wide", 64), world.time)
+    fast, slow = await begin(world, "wide", "wide")
+    for job_id in (fast, slow):
+        await world.planned(job_id, plan(items=4000))
+    while units := offered(world, fast):
+        await answer(world, fast, units)
+        await looked(world)
+    assert sum(len(world.work.offered[slow, unit].positions) for unit in offered(world, slow)) >= 2 * 64 - 8
 
 
 async def test_a_new_leader_looks_at_once_and_finds_the_same(world: World) -> None:
