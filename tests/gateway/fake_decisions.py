@@ -177,6 +177,9 @@ def _draw(path: Any, found: Evidence) -> None:
             worse=look.worse,
             equivalent=max(look.equivalent, NOTHING),
             chance=look.chance,
+            difference=look.difference,
+            low=look.interval[0],
+            high=look.interval[1],
         )
 
 

@@ -127,6 +127,11 @@ async def test_a_decision_reads_without_statistics_and_draws_its_evidence(gatewa
     chart = chart[: chart.index("</svg>")]
     assert chart.count('class="way ') == 3, "better, worse, and equivalent"
     assert 'class="limit"' in chart
+    assert said.count('<svg class="course difference') == 2
+    chart = said[said.index('<svg class="course difference wide') :]
+    chart = chart[: chart.index("</svg>")]
+    assert (chart.count('class="span"'), chart.count('class="zero"'), chart.count('class="limit"')) == (1, 1, 2)
+    assert re.search(r"qwen2.5:7b answers [\d.]+ to [\d.]+ of 100 items better than llama3.2:3b\.", told)
     ids = f"{gateway.world.jobs[found.decision_id].spec.deciding.against_job_id},{found.decision_id}"
     assert f'href="/side-by-side?jobs={ids}"' in said
     assert all(f'href="/jobs/{job_id}"' in said for job_id in ids.split(","))
@@ -194,6 +199,30 @@ async def test_a_race_is_started_from_the_form(gateway: Running) -> None:
     assert f'value="{further[0]}" checked' in filled
     many = {"further": [f"ollama|m{number}" for number in range(19)]}
     assert "Choose at most 20 models in all." in (await gateway.client.post(FORM, data=FIELDS | many)).text
+
+
+async def test_every_model_of_a_race_may_have_its_own_parameters(gateway: Running) -> None:
+    further = {"further": ["ollama|gemma3:4b", "ollama|qwen2.5:7b"], "baseline-top_k": "40"}
+    own = {"ollama|gemma3:4b-parameters": "temperature=0.5, num_predict = 64", "ollama|phi4-mini-parameters": "x"}
+    answer = await gateway.client.post(FORM, data=FIELDS | further | own)
+    assert answer.status_code == 303
+    told = [job.spec.sampling for job in gateway.world.jobs.values()]
+    assert (told[2].temperature, told[2].max_tokens) == (0.5, 64)
+    assert not told[3].ListFields()
+    (form,) = re.findall(r'href="(/decisions/new\?[^"]+)"', await page(gateway, answer.headers["location"]))
+    filled = await page(gateway, html.unescape(form))
+    assert 'value="temperature=0.5, num_predict=64"' in filled, "to decide again"
+    assert re.search(r'name="baseline-top_k" value="40"', filled)
+    for text, said in (
+        ("warmth=1", "Write parameters as temperature=0.7, top_p=0.9. warmth is not a valid parameter."),
+        ("temperature", "Write parameters as"),
+        ("temperature=9", "Temperature must be between 0 and 2."),
+    ):
+        wrong = await gateway.client.post(FORM, data=FIELDS | further | {"ollama|gemma3:4b-parameters": text})
+        assert wrong.status_code == 422
+        assert said in words(wrong.text)
+        assert f'value="{text}"' in wrong.text
+    assert len(gateway.world.jobs) == 4
 
 
 async def test_a_decision_that_has_just_begun_is_shown(gateway: Running) -> None:

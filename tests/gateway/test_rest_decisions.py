@@ -221,6 +221,9 @@ async def test_what_was_found_is_told_with_its_evidence(gateway: Running) -> Non
     assert told["path"][-1]["pairs"] == known.pairs
     assert told["path"][-1]["better"] >= told["threshold"] > told["path"][-2]["better"]
     assert isinstance(told["path"][0]["equivalent"], float)
+    for point in told["path"]:
+        low, high = point["interval"]
+        assert -1 <= low <= point["difference"] <= high <= 1
     assert await get(gateway, f"/{told['candidate']['job_id']}") == told, "either job leads to it"
 
 

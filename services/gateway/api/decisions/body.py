@@ -52,6 +52,8 @@ _POINT: Schema = shape(
         "worse": about(NUMBER, "The evidence that it is worse."),
         "equivalent": about(null(NUMBER), "The evidence that they differ by less than the margin. null without one."),
         "chance": about(SHARE, "The chance that a comparison of all items would show a difference or equivalence."),
+        "difference": about(NUMBER, "The mean score in these items minus that of the other model."),
+        "interval": about(pair(NUMBER), "It holds the true difference, together with those of all other points."),
     },
     name="DecisionPoint",
 )
@@ -164,6 +166,8 @@ def _path(points: Iterable[decision_pb2.DecisionPoint], margin: float) -> list[d
             "worse": point.worse,
             "equivalent": point.equivalent if margin else None,
             "chance": point.chance,
+            "difference": point.difference,
+            "interval": [point.low, point.high],
         }
         for point in points
     ]

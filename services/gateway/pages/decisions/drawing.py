@@ -1,4 +1,4 @@
-"""Charts of a decision over the items: the evidence, and the forecast. Pure.
+"""Charts of a decision over the items: the evidence, the forecast, and the difference. Pure.
 
 The text in them is numbers only, and colours come from the style sheet by class names.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from services.gateway.pages.display import formatting
+from services.gateway.pages.display.charts import Axis
 
 WIDE, NARROW = 880, 330
 """Pixels of the two drawings of each chart: on a phone, the narrow one keeps its texts legible."""
@@ -22,6 +23,8 @@ _FLOOR = -2.0
 """Powers of ten. Of less evidence it does not matter how little it is: lines run along the edge."""
 _OVER = 1.5
 """Evidence far above the limit is drawn at this many times the limit's logarithm."""
+_EARLY = 5
+"""The first fifth of a difference's intervals may reach over the edges."""
 _MOST_TICKS = 5
 _TICK_GAP = 46
 """Pixels between the places of two numbers below the axis."""
@@ -29,6 +32,8 @@ _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 Points = Sequence[tuple[float, float]]
 """(items, value), oldest first."""
+Spans = Sequence[tuple[float, float, float, float]]
+"""(items, value, low, high), oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +82,34 @@ def chance_chart(points: Points, unlikely: float, decided: int, about: str, widt
     return plot.svg("chance", [*drawn, plot.way(way, "accent")], about)
 
 
+def difference_chart(points: Spans, margin: float, decided: int, about: str, width: int = WIDE) -> Markup:
+    """The difference with its interval, in hundredths, with lines at 0 and on both sides at the `margin`, if any."""
+    kept = {at for at, _ in thinned([(at, difference) for at, difference, _, _ in points], _STRETCHES[width])}
+    shown = [point for point in points if point[0] in kept]
+    # The first items say next to nothing. With all of their interval, the rest would be too small to see.
+    late = shown[len(shown) // _EARLY :]
+    axis = Axis.around([end for _, _, low, high in late for end in (low, high)] + [0.0, margin, -margin])
+    plot = _Plot(width, 190, _items([[(at, value) for at, value, _, _ in shown]]), axis.low, axis.high)
+    upper = [(at, plot.held(high)) for at, _, _, high in shown]
+    lower = [(at, plot.held(low)) for at, _, low, _ in shown]
+    drawn = [plot.rule(tick, _signed(tick)) for tick in axis.ticks]
+    drawn += [plot.numbers(decided), f'<path class="span" d="{plot.path([*upper, *reversed(lower)])}Z"/>']
+    drawn += [plot.line(side * margin, "limit") for side in (1, -1) if margin]
+    drawn += [plot.line(0, "zero"), plot.upright(decided)]
+    drawn.append(plot.way([(at, plot.held(value)) for at, value, _, _ in shown], "accent"))
+    return plot.svg("difference", drawn, about)
+
+
 def swatch(tone: str) -> Markup:
     """A piece of a line, for the legend."""
     return Markup(
         f'<svg class="swatch" viewBox="0 0 18 8" width="18" height="8" aria-hidden="true">'
         f'<path class="way {escape(tone)}" d="M0 4H18"/></svg>'
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+g}".replace("-", "−") if value else "0"
 
 
 def _held(value: float, threshold: float) -> float:
@@ -120,6 +147,10 @@ class _Plot:
     def y(self, value: float) -> float:
         span = self.height - _TOP - _BOTTOM
         return _TOP + (self.high - value) / (self.high - self.low) * span
+
+    def held(self, value: float) -> float:
+        """At the edge, if it is outside."""
+        return min(max(value, self.low), self.high)
 
     def path(self, points: Points) -> str:
         return "M" + "L".join(f"{self.x(at):.1f} {self.y(value):.1f}" for at, value in points) if points else ""

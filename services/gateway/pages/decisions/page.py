@@ -21,7 +21,7 @@ from services.gateway.pages.decisions.drawing import NARROW, WIDE, Line
 from services.gateway.pages.decisions.race import Side
 from services.gateway.pages.decisions.sentences import times
 from services.gateway.pages.display import formatting, palette, work_words
-from services.gateway.pages.forms.decision_form import SIDES
+from services.gateway.pages.forms.decision_form import SIDES, own_field, written
 from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.reads import decisions, jobs
 from services.gateway.reads.questions import MOST_JOBS
@@ -87,10 +87,18 @@ def of_schedule(schedule_id: str) -> str:
 
 def again(found: decision_pb2.Decision) -> str:
     """The form, filled in as for this decision."""
-    specs = [job.spec for job in decisions.jobs_of(found)]
-    models = [f"{spec.endpoint}|{spec.model}" for spec in specs]
-    asked = [*zip(SIDES, models, strict=False), *(("further", model) for model in models[len(SIDES) :])]
-    asked.append(("work", specs[0].dataset.dataset_id or specs[0].suite.suite))
+    asked = []
+    for place, job in enumerate(decisions.jobs_of(found)):
+        model, parameters = f"{job.spec.endpoint}|{job.spec.model}", written(job.spec.sampling)
+        if place < len(SIDES):
+            asked.append((SIDES[place], model))
+            asked += [(f"{SIDES[place]}-{name}", value) for name, value in parameters.items()]
+        else:
+            asked.append(("further", model))
+            if parameters:
+                asked.append((own_field(model), ", ".join(f"{name}={value}" for name, value in parameters.items())))
+    spec = found.baseline.spec
+    asked.append(("work", spec.dataset.dataset_id or spec.suite.suite))
     return f"/decisions/new?{urlencode(asked)}"
 
 
@@ -124,6 +132,8 @@ def view(found: decision_pb2.Decision, keys: Sequence[palette.Key], may_change: 
         "claims": claims,
         "evidence": _evidence([claim.line for claim in claims], found),
         "chance": _chance(found),
+        "difference": _difference(found),
+        "worth": sentences.worth(found) if found.path else "",
         "rows": _rows(found),
         "race": race.of(found, models) if found.racers else None,
         "side_by_side": f"/side-by-side?jobs={','.join(ids)}" if found.pairs and len(ids) <= MOST_JOBS else "",
@@ -189,13 +199,27 @@ def _chance(found: decision_pb2.Decision) -> list[Markup]:
     return [drawing.chance_chart(points, found.unlikely, found.decided_at, about, width) for width in (WIDE, NARROW)]
 
 
-def _rows(found: decision_pb2.Decision) -> list[tuple[int, list[str], str]]:
+def _difference(found: decision_pb2.Decision) -> list[Markup]:
+    if not found.path:
+        return []
+    points = [(one.pairs, 100 * one.difference, 100 * one.low, 100 * one.high) for one in found.path]
+    margin = 100 * found.baseline.spec.deciding.margin
+    about = f"The difference after each of {found.pairs:,} items, in points. {sentences.worth(found)}"
+    return [drawing.difference_chart(points, margin, found.decided_at, about, width) for width in (WIDE, NARROW)]
+
+
+def _rows(found: decision_pb2.Decision) -> list[tuple[int, list[str], str, str]]:
     """Some points of the path in figures, the last one among them."""
     step = max(1, -(-len(found.path) // _ROWS))
     chosen = list(found.path)[::-1][::step][::-1]
     names = ["better", "worse", *(["equivalent"] if found.baseline.spec.deciding.margin else [])]
     return [
-        (point.pairs, [times(getattr(point, name)) for name in names], f"{100 * point.chance:.0f} %")
+        (
+            point.pairs,
+            [times(getattr(point, name)) for name in names],
+            f"{100 * point.chance:.0f} %",
+            f"{formatting.change(point.low)} to {formatting.change(point.high)}",
+        )
         for point in chosen
     ]
 

@@ -119,6 +119,25 @@ def _between(found: decision_pb2.Decision) -> str:
     return f"{formatting.change(found.low)} and {formatting.change(found.high)}"
 
 
+def worth(found: decision_pb2.Decision) -> str:
+    """What the interval says of 100 items: qwen2.5:7b answers 3 to 9 of 100 items better than llama3.2:3b."""
+    baseline, candidate = decisions.names(found)
+    low, high = found.low, found.high
+    if low <= 0 <= high:
+        sides = [(candidate, high), (baseline, -low)]
+        (most, more), (least, less) = sorted(sides, key=lambda one: -one[1])
+        return (
+            f"Of 100 items, {most} may answer up to {_hundredths(more)} better, or {least} up to {_hundredths(less)}."
+        )
+    if high < 0:
+        baseline, candidate, low, high = candidate, baseline, -high, -low
+    return f"{candidate} answers {_hundredths(low)} to {_hundredths(high)} of 100 items better than {baseline}."
+
+
+def _hundredths(share: float) -> str:
+    return formatting.hundredths(share).removesuffix(".0")
+
+
 def sureness(found: decision_pb2.Decision) -> str:
     """What the error of the decision means."""
     share = f"{100 * found.baseline.spec.deciding.error:.4g} %"

@@ -13,7 +13,7 @@ from services.gateway import context
 from services.gateway.pages.decisions.page import address, of_schedule
 from services.gateway.pages.display.work_words import is_scored
 from services.gateway.pages.forms.dataset_form import Group, groups
-from services.gateway.pages.forms.decision_form import ERROR, MARGIN, SIDES, DecisionForm, of_side
+from services.gateway.pages.forms.decision_form import ERROR, MARGIN, SIDES, DecisionForm, of_side, own_field
 from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.pages.runs.page import refusal
 from services.gateway.reads import estimate
@@ -70,6 +70,7 @@ async def _values(request: Request, form: DecisionForm) -> dict[str, Any]:
         "form": form,
         "sides": SIDES,
         "of_side": of_side,
+        "own_field": own_field,
         "margin": MARGIN,
         "error": ERROR,
         "groups": offered,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,11 +14,12 @@ from starlette.datastructures import FormData, QueryParams
 from services.gateway.fields import checks
 from services.gateway.fields.job import sampling
 from services.gateway.reads import jobs
+from services.words import refusals
 from services.words.decisions import DEFAULT_ERROR, LEAST_ERROR, MOST_ERROR, MOST_MARGIN, MOST_MODELS
 from services.words.enums import MODES, PRIORITIES
 from services.words.fields import Number
 from services.words.job_options import NUMBERS, fill
-from services.words.sampling import PARAMETERS
+from services.words.sampling import BY_REST_NAME, PARAMETERS
 from touchstone.v1 import job_pb2, scheduler_service_pb2, suite_pb2
 
 SIDES = ("baseline", "candidate")
@@ -53,7 +55,34 @@ def of_side(side: str) -> list[Number]:
     return [replace(one, rest=f"{side}-{one.rest}") for one in PARAMETERS.values()]
 
 
+_NAMES = {one.rest for one in PARAMETERS.values()}
+_EXAMPLE = "temperature=0.7, top_p=0.9"
 _FIELDS = (*_BOTH, *(one for side in SIDES for one in of_side(side)))
+
+
+def own_field(model: str) -> str:
+    """The name in the form of the parameters of one of the further models."""
+    return f"{model}-parameters"
+
+
+def written(sampling: job_pb2.Sampling) -> dict[str, str]:
+    """What the form says of parameters, by their names in REST."""
+    known = {one.rest: getattr(sampling, name) for name, one in PARAMETERS.items() if sampling.HasField(name)}
+    return {name: f"{value:.12g}" if isinstance(value, float) else str(value) for name, value in known.items()}
+
+
+def _read_own(text: str) -> tuple[dict[str, Any], str]:
+    """The parameters in a text such as temperature=0.7, top_p=0.9, and what is wrong with it."""
+    texts: dict[str, str] = {}
+    for part in re.split(r"[,;\s]+(?=[a-z_]+\s*=|$)", text.strip()):
+        name, equals, value = (one.strip() for one in part.partition("="))
+        if not part:
+            continue
+        if not equals or name not in BY_REST_NAME:
+            return {}, f"Write parameters as {_EXAMPLE}. {refusals.not_valid(name, 'parameter', sorted(_NAMES))}"
+        texts[BY_REST_NAME[name].rest] = value
+    values, problems = checks.read(texts, [BY_REST_NAME[name] for name in texts])
+    return values, " ".join(problems.values())
 
 
 def _own(side: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,11 +94,13 @@ def _own(side: str, values: Mapping[str, Any]) -> dict[str, Any]:
 @dataclass(slots=True)
 class DecisionForm:
     """As sent, with a sentence for each field that is wrong. `models` has, by side, endpoint and model with a bar
-    between them, and `further` those of further models of a race; `work` is a suite's name or a dataset's id. With a
-    cron expression, `times` are those of a schedule that starts the decision again and again."""
+    between them, and `further` those of further models of a race. `own` has the parameters of each of these in one
+    text. `work` is a suite's name or a dataset's id. With a cron expression, `times` are those of a schedule that
+    starts the decision again and again."""
 
     models: dict[str, str] = field(default_factory=lambda: dict.fromkeys(SIDES, ""))
     further: list[str] = field(default_factory=list)
+    own: dict[str, str] = field(default_factory=dict)
     work: str = ""
     mode: str = "generate"
     priority: str = ""
@@ -87,9 +118,11 @@ class DecisionForm:
         def one(name: str) -> str:
             return str(sent.get(name, "")).strip()[:400]
 
+        further = list(dict.fromkeys(str(model)[:400] for model in sent.getlist("further")))
         return cls(
             models={side: one(side) for side in SIDES},
-            further=list(dict.fromkeys(str(model)[:400] for model in sent.getlist("further"))),
+            further=further,
+            own={model: one(own_field(model)) for model in further},
             work=one("work"),
             mode=one("mode") if one("mode") in MODES else "generate",
             priority=one("priority") if one("priority") in PRIORITIES else "",
@@ -121,10 +154,14 @@ class DecisionForm:
         if not self.work:
             self.errors["work"] = "Choose a suite or a dataset."
         own = {side: _own(side, values) for side in SIDES}
+        for model in self.further:
+            own[model], problem = _read_own(self.own.get(model, ""))
+            if problem:
+                self.errors[own_field(model)] = problem
         request = scheduler_service_pb2.StartDecisionRequest(
             baseline=self._spec(self.models["baseline"], own["baseline"], values),
             candidate=self._spec(self.models["candidate"], own["candidate"], values),
-            further_candidates=[self._spec(model, {}, values) for model in self.further],
+            further_candidates=[self._spec(model, own[model], values) for model in self.further],
             margin=values.get("margin", 0) / 100,
             error=values.get("error", 0) / 100,
         )

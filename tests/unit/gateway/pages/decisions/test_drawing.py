@@ -103,3 +103,24 @@ def test_numbers_below_the_axis_are_round_few_and_apart(most: int) -> None:
 def test_hostile_words_stay_words() -> None:
     svg = drawing.evidence_chart([Line('m1"><script>', [(0, 0.0), (1, 1.0)])], LIMIT, 0, '"><script>')
     assert "<script>" not in svg
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_difference_has_its_interval_and_lines_at_0_and_the_margin(width: int) -> None:
+    points = [(at, 6 + 90 / at, -94 / at + 5, 190 / at + 7) for at in range(1, 14_001)]
+    svg = drawing.difference_chart(points, 2.0, 9000, "Difference <b>", width)
+    assert len(svg) < 16_000
+    assert svg.count('class="span"') == svg.count('class="zero"') == svg.count('class="decided"') == 1
+    assert svg.count('class="limit"') == 2, "plus and minus the margin"
+    assert drawing.difference_chart(points, 0.0, 0, "", width).count('class="limit"') == 0
+    (line,) = ways(svg)
+    height = 190
+    assert all(14 <= y <= height - 24 for _, y in line), "early points are held at the edge"
+    ((_, last),) = re.findall(r'class="end accent" cx="([\d.]+)" cy="([\d.]+)"', svg)
+    zero = float(re.search(r'class="zero" d="M48 ([\d.]+)H', svg).group(1))  # type: ignore[union-attr]
+    assert float(last) < zero, "above 0, the first one is better"
+    assert "&lt;b&gt;" in svg
+
+
+def test_a_difference_of_one_item_can_be_drawn() -> None:
+    assert "svg" in drawing.difference_chart([(1, 100.0, -100.0, 100.0)], 0.0, 0, "")

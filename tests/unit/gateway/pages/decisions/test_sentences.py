@@ -86,3 +86,16 @@ def test_one_that_ended_early_names_the_job_that_failed() -> None:
 
 def test_the_error_is_explained() -> None:
     assert sentences.sureness(found()).startswith("At most 5 % of such verdicts are wrong")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.03, 0.09, "two answers 3 to 9 of 100 items better than one."),
+        (-0.125, -0.004, "one answers 0.4 to 12.5 of 100 items better than two."),
+        (-0.01, 0.04, "Of 100 items, two may answer up to 4 better, or one up to 1."),
+        (-0.2, 0.0, "Of 100 items, one may answer up to 20 better, or two up to 0."),
+    ],
+)
+def test_the_interval_is_said_of_100_items(low: float, high: float, said: str) -> None:
+    assert sentences.worth(found(low=low, high=high)) == said
