@@ -12,6 +12,7 @@ from services.errors import ConflictError, InvalidRequestError
 from services.results.calls import recorded
 from services.results.decisions.evidence import read_evidence
 from services.results.decisions.reads import ended_with
+from services.results.digests.reads import get_digest
 from services.results.experiments.preparing import Experiments
 from services.results.imports import reads as imported
 from services.results.intake import writes
@@ -161,6 +162,13 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
             if await self._database.read(lambda c: is_ended(c, job_id)):
                 break
             await asyncio.sleep(_END_LOOK_S)
+
+    async def ReadDigest(self, request: internal.ReadDigestRequest, context: Any) -> internal.ReadDigestResponse:
+        rpc.require_admin()
+        # The caller is the scheduler, which sees all; the webhook's owner may not.
+        visible = Visibility(request.owner) if self._reads == OWN else EVERYTHING
+        found = await self._database.read_long(lambda c: get_digest(c, request.digest, visible))
+        return internal.ReadDigestResponse(digest=found.digest)
 
     async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:
         left = context.time_remaining()

@@ -34,6 +34,7 @@ from services.scheduler.servicer import Leader
 from services.scheduler.settings import Settings
 from services.scheduler.webhooks.address import AddressRule
 from services.scheduler.webhooks.courier import Courier, Fanout
+from services.scheduler.webhooks.digests import Digests
 from services.scheduler.webhooks.nats_webhooks import DeliveryBucket, HookBucket, follow_audit
 from services.scheduler.webhooks.ports import Caller
 from services.scheduler.webhooks.requests import WebhookDesk
@@ -128,6 +129,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
     hooks, deliveries = HookBucket(connection, aside), DeliveryBucket(connection, aside)
     courier = Courier(hooks, deliveries, process.caller, settings.webhooks, process.wall)
     webhooks = WebhookDesk(hooks, deliveries, courier, settings.webhooks, process.wall)
+    digests = Digests(hooks, deliveries, courier, process.results.digest, process.wall)
     alarm, decided = process.results.alarm, process.results.ended_decision
     fanout = Fanout(hooks, deliveries, courier, alarm, decided, process.wall)
 
@@ -185,6 +187,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
 
         # Before any job can end: events on the trail from here on may need a webhook call.
         await connection.webhooks_consumer()
+        await digests.recover()
         await courier.resume()
         async with asyncio.TaskGroup() as group:
             group.create_task(process.lease.keep())
@@ -192,6 +195,7 @@ async def lead(process: Process, epoch: int, leads: Callable[[Leader], Awaitable
             group.create_task(tail_results(connection, after, replay.handle, replayed.set))
             group.create_task(pump())
             group.create_task(follow_audit(connection, aside, fanout.take))
+            group.create_task(digests.run())
     finally:
         await courier.close()
         if connection.connected:

@@ -12,6 +12,7 @@ from services.scheduler.jobs.job import Job
 from touchstone.v1 import (
     dataset_pb2,
     decision_pb2,
+    digest_pb2,
     job_pb2,
     metric_pb2,
     results_service_pb2,
@@ -164,6 +165,10 @@ class Results(Protocol):
 
     async def ended_decision(self, job_id: str) -> decision_pb2.Decision | None:
         """The decision whose jobs have all ended, this one last. Raises as `alarm`."""
+        ...
+
+    async def digest(self, request: results_service_pb2.GetDigestRequest, owner: str) -> digest_pb2.Digest:
+        """What changed in a time, of what the owner may read."""
         ...
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:

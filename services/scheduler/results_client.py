@@ -17,6 +17,7 @@ from services.words.jobs import LIVE
 from touchstone.v1 import (
     dataset_pb2,
     decision_pb2,
+    digest_pb2,
     job_pb2,
     metric_pb2,
     results_internal_service_pb2,
@@ -31,6 +32,7 @@ _ASK_S = 10.0
 _EVIDENCE_S = 30.0
 """A race of 20 models over 14,000 items has 190 pairs: some seconds."""
 _PREPARE_S = 120.0
+_DIGEST_S = 60.0
 _PAGE = 200
 
 
@@ -149,6 +151,14 @@ class ResultsClient:
             told = rpc.from_rpc_error(error)
             # An answer that comes too late is asked for again, too.
             raise (UnavailableError(told.message) if isinstance(told, DeadlineError) else told) from error
+
+    async def digest(self, request: results_service_pb2.GetDigestRequest, owner: str) -> digest_pb2.Digest:
+        asked = results_internal_service_pb2.ReadDigestRequest(digest=request, owner=owner)
+        try:
+            answer = await self._internal.ReadDigest(asked, timeout=_DIGEST_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise rpc.from_rpc_error(error) from error
+        return answer.digest
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         request = results_service_pb2.GetJobResultRequest(job_id=job_id)

@@ -42,8 +42,8 @@ STATUSES = tuple(dict.fromkeys(_STATUS.values()))
 """The REST API's words. A state that it calls running has a `current_step`."""
 PHASES = ("pending", "running", "scoring", *STATUSES[2:])
 """The words of `stage_of`."""
-WATCH_ALARM, DECISION_ENDED = "watch.alarm", "decision.ended"
-WEBHOOK_EVENTS = ("job.completed", "job.failed", "job.cancelled", WATCH_ALARM, DECISION_ENDED)
+WATCH_ALARM, DECISION_ENDED, DIGEST_WEEKLY = "watch.alarm", "decision.ended", "digest.weekly"
+WEBHOOK_EVENTS = ("job.completed", "job.failed", "job.cancelled", WATCH_ALARM, DECISION_ENDED, DIGEST_WEEKLY)
 
 
 def status_of(state: job_pb2.Job.State) -> str:

@@ -20,8 +20,10 @@ from services.scheduler.settings import Limits, Settings, WebhookSettings
 from tests.nats_server import NatsServer
 from tests.unit.scheduler.fakes import evaluator, plan, spec
 from touchstone.v1 import (
+    digest_pb2,
     item_result_pb2,
     job_pb2,
+    results_internal_service_pb2,
     results_internal_service_pb2_grpc,
     results_service_pb2,
     scheduler_service_pb2,
@@ -45,6 +47,11 @@ class Sealer(results_internal_service_pb2_grpc.ResultsInternalServiceServicer):
 
     async def FindResponses(self, request, context):  # type: ignore[no-untyped-def]
         return results_service_pb2.FindResponsesResponse()
+
+    async def ReadDigest(self, request, context):  # type: ignore[no-untyped-def]
+        digest = digest_pb2.Digest(begin_at=request.digest.begin_at, end_at=request.digest.end_at)
+        digest.series.add(model="m", suite="demo", runs=1)
+        return results_internal_service_pb2.ReadDigestResponse(digest=digest)
 
 
 class Harness:

@@ -540,6 +540,7 @@ async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Servi
     ann, bob = (rpc.metadata("s3cret", rpc.Identity(name, token_pb2.ROLE_USER)) for name in ("ann", "bob"))
     admin = rpc.metadata("s3cret", rpc.Identity("root", token_pb2.ROLE_ADMIN))
     made = job(str(uuid.uuid4()), plan("t", 10), state=job_pb2.Job.STATE_COMPLETED)
+    made.finished_at.CopyFrom(made.created_at)
     await connection.kv_put(bus.JOBS, bus.job_key(made.job_id), made.SerializeToString())
     await publish_event(connection, event("0001", made, "completed"))
     async with rpc.channel(service.address) as channel:
@@ -589,11 +590,20 @@ async def test_closed_reads_hide_other_users_jobs_from_every_call(service: Servi
             jobs = await stub.ListJobs(pb.ResultsServiceListJobsRequest(), metadata=caller)
             figures = await stub.GetOverview(pb.GetOverviewRequest(), metadata=caller)
             named = await stub.ListConfigurations(pb.ListConfigurationsRequest(), metadata=caller)
-            days = pb.ListTrendsRequest(suite="glue", days=3650)
-            trends = await stub.ListTrends(days, metadata=caller)
+            trends = await stub.ListTrends(pb.ListTrendsRequest(suite="glue", days=3650), metadata=caller)
             events = await stub.ListEvents(pb.ListEventsRequest(), metadata=caller)
             counted = (jobs.total_size, figures.total_jobs, len(named.configurations))
             assert (*counted, len(trends.trends), len(events.events)) == (count,) * 5
+        internal = results_internal_service_pb2_grpc.ResultsInternalServiceStub(channel)
+        days = pb.GetDigestRequest()
+        days.begin_at.FromSeconds(made.finished_at.seconds - 86_400)
+        days.end_at.FromSeconds(made.finished_at.seconds + 86_400)
+        for owner, count in ((made.owner, 1), ("bob", 0)):
+            asked = results_internal_service_pb2.ReadDigestRequest(digest=days, owner=owner)
+            with pytest.raises(grpc.aio.AioRpcError, match="PERMISSION_DENIED"):
+                await internal.ReadDigest(asked, metadata=bob)
+            found = await internal.ReadDigest(asked, metadata=rpc.metadata("s3cret"))
+            assert len(found.digest.series) == count, owner
 
 
 async def test_a_message_that_cannot_be_stored_is_set_aside_and_those_beside_it_are_stored(

@@ -7,8 +7,10 @@ import hashlib
 import hmac
 import json
 import socket
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime
 
 import grpc
 import pytest
@@ -192,3 +194,32 @@ async def test_the_address_that_is_checked_is_the_one_that_is_called(receiver: R
         await caller.aclose()
         assert (answer.delivered, answer.final) == (permitted, not permitted)
     assert len(receiver.calls) == 1
+
+
+async def test_a_weekly_digest_comes_once_whoever_leads(harness: Harness, receiver: Receiver) -> None:
+    hooks = HookBucket(harness.connection, bus.SettingAside(harness.connection, "scheduler"))
+    for place in ("/500", "/ok"):
+        hook = webhook_pb2.Webhook(webhook_id=place[1:], owner="local", url=receiver.url + place)
+        hook.events.append("digest.weekly")
+        hook.created_at.FromSeconds(int(time.time()) - 15 * 86_400)
+        await hooks.add(webhook_pb2.WebhookRecord(webhook=hook, secret="s"))
+    harness.webhooks = replace(harness.webhooks, span_s=20.0, tries=8)
+    async with harness.scheduler(crash=True):
+        await until(lambda: receiver.to("/500") and receiver.to("/ok"))
+    harness.webhooks = replace(harness.webhooks, span_s=0.5, tries=2)
+    async with harness.scheduler():
+        (given_up,) = await dead(harness, 1)
+    assert (given_up.event, given_up.job_id) == ("digest.weekly", "")
+    assert len(receiver.to("/ok")) == 1
+    assert len({call.headers["Touchstone-Delivery"] for call in receiver.to("/500")}) == 1
+    (call,) = receiver.to("/ok")
+    assert is_signed(call, "s")
+    told = json.loads(call.body)["digest"]
+    begin, end = (datetime.fromisoformat(told[name]) for name in ("from", "to"))
+    assert (end.weekday(), end.hour, (end - begin).days) == (0, 0, 7)
+    assert told["series"][0]["model"] == "m"
+    async for record, revision in hooks.all():
+        assert record.digest_end_at.ToSeconds() == end.timestamp()
+        await hooks.remove(record.webhook)
+        assert await hooks.replace(record, revision) is None, "what was removed stays so"
+    assert [each async for each in hooks.all()] == []

@@ -100,8 +100,8 @@ class Courier:
         left = deliveries.after(delivery, answer, self._settings, self._wall(), self._dice)
         if not left.HasField("next_try_at"):
             log.warning(
-                "delivery %s about job %s was given up after %d tries: %s",
-                left.delivery_id, left.job_id, left.tries, left.problem,
+                "delivery %s (%s %s) was given up after %d tries: %s",
+                left.delivery_id, left.event, left.job_id or "of no job", left.tries, left.problem,
             )  # fmt: skip
         return left, await self._until_stored(lambda: self._replace(left, revision))
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.scheduler.jobs.job import stamp
+from services.words import digests
 from services.words.decisions import names, said_of, specs_of
 from services.words.enums import DECISION_VERDICTS, WATCH_SIGNALS
-from services.words.jobs import DECISION_ENDED, WATCH_ALARM, WEBHOOK_EVENTS
+from services.words.jobs import DECISION_ENDED, DIGEST_WEEKLY, WATCH_ALARM, WEBHOOK_EVENTS
 from services.words.watches import said
-from touchstone.v1 import decision_pb2, job_pb2, watch_pb2, webhook_pb2
+from touchstone.v1 import decision_pb2, digest_pb2, job_pb2, watch_pb2, webhook_pb2
 
 if TYPE_CHECKING:
     from services.scheduler.settings import WebhookSettings
@@ -58,6 +59,25 @@ def delivery(event: job_pb2.JobEvent, url: str, webhook_id: str, about: About | 
     )
 
 
+def digest_id(webhook_id: str, end: Timestamp) -> str:
+    """The id of a webhook's delivery with the digest of the time that ends then."""
+    return str(uuid.uuid5(_NAMESPACE, f"{DIGEST_WEEKLY}/{webhook_id}/{end.ToSeconds()}"))
+
+
+def of_digest(digest: digest_pb2.Digest, webhook: webhook_pb2.Webhook) -> webhook_pb2.Delivery:
+    """The call with a digest."""
+    delivery_id = digest_id(webhook.webhook_id, digest.end_at)
+    told = {"event": DIGEST_WEEKLY, "delivery_id": delivery_id, "digest": digests.body(digest)}
+    return webhook_pb2.Delivery(
+        delivery_id=delivery_id,
+        webhook_id=webhook.webhook_id,
+        owner=webhook.owner,
+        url=webhook.url,
+        event=DIGEST_WEEKLY,
+        body=_json(told),
+    )
+
+
 def _body(name: str, delivery_id: str, event: job_pb2.JobEvent, about: About | None) -> str:
     job = event.job
     told: dict[str, Any] = {
@@ -81,6 +101,10 @@ def _body(name: str, delivery_id: str, event: job_pb2.JobEvent, about: About | N
         told["watch"] = _alarm(about)
     elif about is not None:
         told["decision"] = _decision(about)
+    return _json(told)
+
+
+def _json(told: dict[str, Any]) -> str:
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -54,13 +54,25 @@ class HookBucket:
         return webhook_pb2.WebhookRecord.FromString(found.data) if found and found.data else None
 
     async def of(self, owner: str) -> list[webhook_pb2.Webhook]:
-        pattern = f"hook.{_hash(owner)}.*" if owner else "hook.>"
-        hooks = []
+        return [record.webhook async for record, _ in self._matching(f"hook.{_hash(owner)}.*" if owner else "hook.>")]
+
+    def all(self) -> AsyncIterator[tuple[webhook_pb2.WebhookRecord, int]]:
+        return self._matching("hook.>")
+
+    async def _matching(self, pattern: str) -> AsyncIterator[tuple[webhook_pb2.WebhookRecord, int]]:
         with silent():
             async for _, msg in self._bus.kv_all(bus.WEBHOOKS, pattern):
+                record = None
                 async with self._aside.guard(msg):
-                    hooks.append(webhook_pb2.WebhookRecord.FromString(msg.data).webhook)
-        return hooks
+                    record = webhook_pb2.WebhookRecord.FromString(msg.data)
+                if record is not None:
+                    yield record, msg.metadata.sequence.stream
+
+    async def replace(self, record: webhook_pb2.WebhookRecord, revision: int) -> int | None:
+        with silent():
+            return await self._bus.kv_update(
+                bus.WEBHOOKS, _hook_key(record.webhook), record.SerializeToString(), revision
+            )
 
     async def installation_key(self) -> bytes:
         with silent():

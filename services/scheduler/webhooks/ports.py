@@ -22,6 +22,14 @@ class Hooks(Protocol):
         """Those of one owner, or of all for an empty one."""
         ...
 
+    def all(self) -> AsyncIterator[tuple[webhook_pb2.WebhookRecord, int]]:
+        """Each with its revision."""
+        ...
+
+    async def replace(self, record: webhook_pb2.WebhookRecord, revision: int) -> int | None:
+        """None if the record was changed or removed since."""
+        ...
+
     async def installation_key(self) -> bytes:
         """Created at the first call, and the same from then on."""
         ...

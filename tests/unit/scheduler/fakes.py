@@ -24,6 +24,7 @@ from services.words.jobs import LIVE
 from touchstone.v1 import (
     dataset_pb2,
     decision_pb2,
+    digest_pb2,
     endpoint_pb2,
     evaluator_pb2,
     job_pb2,
@@ -278,6 +279,9 @@ class FakeResults:
 
     async def ended_decision(self, job_id: str) -> decision_pb2.Decision | None:
         return None
+
+    async def digest(self, request: results_service_pb2.GetDigestRequest, owner: str) -> digest_pb2.Digest:
+        return digest_pb2.Digest()
 
     async def result(self, job_id: str) -> metric_pb2.JobResult:
         if self.down:

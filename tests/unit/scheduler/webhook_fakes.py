@@ -10,16 +10,39 @@ from services.errors import UnavailableError
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.courier import Courier, Fanout
 from services.scheduler.webhooks.deliveries import Answer
+from services.scheduler.webhooks.digests import Digests
 from services.scheduler.webhooks.requests import WebhookDesk
-from touchstone.v1 import decision_pb2, job_pb2, watch_pb2, webhook_pb2
+from touchstone.v1 import decision_pb2, digest_pb2, job_pb2, results_service_pb2, watch_pb2, webhook_pb2
 
 
 class FakeHooks:
+    """The answers to the next `unheard` writes of `replace` are lost."""
+
     def __init__(self) -> None:
         self.records: dict[str, webhook_pb2.WebhookRecord] = {}
+        self.revisions: dict[str, int] = {}
+        self.unheard = 0
 
     async def add(self, record: webhook_pb2.WebhookRecord) -> None:
         self.records[record.webhook.webhook_id] = record
+        self.revisions[record.webhook.webhook_id] = 1
+
+    async def replace(self, record: webhook_pb2.WebhookRecord, revision: int) -> int | None:
+        await asyncio.sleep(0)
+        webhook_id = record.webhook.webhook_id
+        if webhook_id not in self.records or self.revisions[webhook_id] != revision:
+            return None
+        self.records[webhook_id], self.revisions[webhook_id] = record, revision + 1
+        if self.unheard:
+            self.unheard -= 1
+            raise UnavailableError("the answer was lost")
+        return revision + 1
+
+    async def all(self) -> AsyncIterator[tuple[webhook_pb2.WebhookRecord, int]]:
+        for webhook_id, record in list(self.records.items()):
+            copy = webhook_pb2.WebhookRecord()
+            copy.CopyFrom(record)
+            yield copy, self.revisions[webhook_id]
 
     async def remove(self, webhook: webhook_pb2.Webhook) -> None:
         self.records.pop(webhook.webhook_id, None)
@@ -110,6 +133,10 @@ class Calls:
         """By the job that raises them."""
         self.decisions: dict[str, decision_pb2.Decision] = {}
         """By the job with which they end."""
+        self.asked: list[tuple[results_service_pb2.GetDigestRequest, str]] = []
+        """Digests, each with the user who may read it."""
+        self.runs = True
+        """Whether digests have any."""
         self.settings = WebhookSettings(**{"span_s": 0.0, **settings})  # type: ignore[arg-type]
         self.lead()
 
@@ -117,6 +144,7 @@ class Calls:
         """A new leadership over the same records."""
         self.courier = Courier(self.hooks, self.deliveries, self.caller, self.settings, self.now, again_s=0.01)
         self.fanout = Fanout(self.hooks, self.deliveries, self.courier, self.alarm, self.decided, self.now)
+        self.digests = Digests(self.hooks, self.deliveries, self.courier, self.digest, self.now)
         self.desk = WebhookDesk(self.hooks, self.deliveries, self.courier, self.settings, self.now)
 
     async def alarm(self, job_id: str) -> watch_pb2.Watch | None:
@@ -124,6 +152,13 @@ class Calls:
 
     async def decided(self, job_id: str) -> decision_pb2.Decision | None:
         return self.decisions.get(job_id)
+
+    async def digest(self, request: results_service_pb2.GetDigestRequest, owner: str) -> digest_pb2.Digest:
+        self.asked.append((request, owner))
+        made = digest_pb2.Digest(begin_at=request.begin_at, end_at=request.end_at)
+        if self.runs:
+            made.series.add(model="m", endpoint="e", suite="demo", runs=2)
+        return made
 
     def now(self) -> float:
         return self.time

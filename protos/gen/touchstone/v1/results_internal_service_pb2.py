@@ -24,42 +24,47 @@ _sym_db = _symbol_database.Default()
 
 from touchstone.v1 import dataset_pb2 as touchstone_dot_v1_dot_dataset__pb2
 from touchstone.v1 import decision_pb2 as touchstone_dot_v1_dot_decision__pb2
+from touchstone.v1 import digest_pb2 as touchstone_dot_v1_dot_digest__pb2
 from touchstone.v1 import job_pb2 as touchstone_dot_v1_dot_job__pb2
 from touchstone.v1 import results_service_pb2 as touchstone_dot_v1_dot_results__service__pb2
 from touchstone.v1 import watch_pb2 as touchstone_dot_v1_dot_watch__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,touchstone/v1/results_internal_service.proto\x12\rtouchstone.v1\x1a\x1btouchstone/v1/dataset.proto\x1a\x1ctouchstone/v1/decision.proto\x1a\x17touchstone/v1/job.proto\x1a#touchstone/v1/results_service.proto\x1a\x19touchstone/v1/watch.proto\"\xac\x01\n\x13ReadEvidenceRequest\x12$\n\x08\x62\x61seline\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\x12%\n\tcandidate\x18\x02 \x01(\x0b\x32\x12.touchstone.v1.Job\x12.\n\x12\x66urther_candidates\x18\x04 \x03(\x0b\x32\x12.touchstone.v1.Job\x12\x18\n\x10results_sequence\x18\x03 \x01(\x04\"A\n\x14ReadEvidenceResponse\x12)\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Decision\"Q\n\x15\x43hooseCanariesRequest\x12)\n\x08watching\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Watching\x12\r\n\x05owner\x18\x02 \x01(\t\"C\n\x16\x43hooseCanariesResponse\x12)\n\x08watching\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Watching\"\"\n\x10ReadAlarmRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"8\n\x11ReadAlarmResponse\x12#\n\x05watch\x18\x01 \x01(\x0b\x32\x14.touchstone.v1.Watch\"*\n\x18ReadEndedDecisionRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"F\n\x19ReadEndedDecisionResponse\x12)\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Decision\"@\n\x15PrepareJudgingRequest\x12\'\n\x07judging\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Judging\"A\n\x16PrepareJudgingResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\"Q\n\x18PrepareExperimentRequest\x12\r\n\x05owner\x18\x01 \x01(\t\x12\x12\n\ndefinition\x18\x02 \x01(\t\x12\x12\n\ncheck_only\x18\x03 \x01(\x08\"D\n\x19PrepareExperimentResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset2\xf7\x07\n\x16ResultsInternalService\x12H\n\x07SealJob\x12\x1d.touchstone.v1.SealJobRequest\x1a\x1e.touchstone.v1.SealJobResponse\x12`\n\x0fListStoredItems\x12%.touchstone.v1.ListStoredItemsRequest\x1a&.touchstone.v1.ListStoredItemsResponse\x12Z\n\rFindResponses\x12#.touchstone.v1.FindResponsesRequest\x1a$.touchstone.v1.FindResponsesResponse\x12N\n\tGetImport\x12\x1f.touchstone.v1.GetImportRequest\x1a .touchstone.v1.GetImportResponse\x12N\n\tAdmitCall\x12\x1f.touchstone.v1.AdmitCallRequest\x1a .touchstone.v1.AdmitCallResponse\x12]\n\x0ePrepareJudging\x12$.touchstone.v1.PrepareJudgingRequest\x1a%.touchstone.v1.PrepareJudgingResponse\x12\x66\n\x11PrepareExperiment\x12\'.touchstone.v1.PrepareExperimentRequest\x1a(.touchstone.v1.PrepareExperimentResponse\x12W\n\x0cReadEvidence\x12\".touchstone.v1.ReadEvidenceRequest\x1a#.touchstone.v1.ReadEvidenceResponse\x12]\n\x0e\x43hooseCanaries\x12$.touchstone.v1.ChooseCanariesRequest\x1a%.touchstone.v1.ChooseCanariesResponse\x12N\n\tReadAlarm\x12\x1f.touchstone.v1.ReadAlarmRequest\x1a .touchstone.v1.ReadAlarmResponse\x12\x66\n\x11ReadEndedDecision\x12\'.touchstone.v1.ReadEndedDecisionRequest\x1a(.touchstone.v1.ReadEndedDecisionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,touchstone/v1/results_internal_service.proto\x12\rtouchstone.v1\x1a\x1btouchstone/v1/dataset.proto\x1a\x1ctouchstone/v1/decision.proto\x1a\x1atouchstone/v1/digest.proto\x1a\x17touchstone/v1/job.proto\x1a#touchstone/v1/results_service.proto\x1a\x19touchstone/v1/watch.proto\"\xac\x01\n\x13ReadEvidenceRequest\x12$\n\x08\x62\x61seline\x18\x01 \x01(\x0b\x32\x12.touchstone.v1.Job\x12%\n\tcandidate\x18\x02 \x01(\x0b\x32\x12.touchstone.v1.Job\x12.\n\x12\x66urther_candidates\x18\x04 \x03(\x0b\x32\x12.touchstone.v1.Job\x12\x18\n\x10results_sequence\x18\x03 \x01(\x04\"A\n\x14ReadEvidenceResponse\x12)\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Decision\"Q\n\x15\x43hooseCanariesRequest\x12)\n\x08watching\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Watching\x12\r\n\x05owner\x18\x02 \x01(\t\"C\n\x16\x43hooseCanariesResponse\x12)\n\x08watching\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Watching\"\"\n\x10ReadAlarmRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"8\n\x11ReadAlarmResponse\x12#\n\x05watch\x18\x01 \x01(\x0b\x32\x14.touchstone.v1.Watch\"*\n\x18ReadEndedDecisionRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"F\n\x19ReadEndedDecisionResponse\x12)\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x17.touchstone.v1.Decision\"S\n\x11ReadDigestRequest\x12/\n\x06\x64igest\x18\x01 \x01(\x0b\x32\x1f.touchstone.v1.GetDigestRequest\x12\r\n\x05owner\x18\x02 \x01(\t\";\n\x12ReadDigestResponse\x12%\n\x06\x64igest\x18\x01 \x01(\x0b\x32\x15.touchstone.v1.Digest\"@\n\x15PrepareJudgingRequest\x12\'\n\x07judging\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Judging\"A\n\x16PrepareJudgingResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset\"Q\n\x18PrepareExperimentRequest\x12\r\n\x05owner\x18\x01 \x01(\t\x12\x12\n\ndefinition\x18\x02 \x01(\t\x12\x12\n\ncheck_only\x18\x03 \x01(\x08\"D\n\x19PrepareExperimentResponse\x12\'\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Dataset2\xca\x08\n\x16ResultsInternalService\x12H\n\x07SealJob\x12\x1d.touchstone.v1.SealJobRequest\x1a\x1e.touchstone.v1.SealJobResponse\x12`\n\x0fListStoredItems\x12%.touchstone.v1.ListStoredItemsRequest\x1a&.touchstone.v1.ListStoredItemsResponse\x12Z\n\rFindResponses\x12#.touchstone.v1.FindResponsesRequest\x1a$.touchstone.v1.FindResponsesResponse\x12N\n\tGetImport\x12\x1f.touchstone.v1.GetImportRequest\x1a .touchstone.v1.GetImportResponse\x12N\n\tAdmitCall\x12\x1f.touchstone.v1.AdmitCallRequest\x1a .touchstone.v1.AdmitCallResponse\x12]\n\x0ePrepareJudging\x12$.touchstone.v1.PrepareJudgingRequest\x1a%.touchstone.v1.PrepareJudgingResponse\x12\x66\n\x11PrepareExperiment\x12\'.touchstone.v1.PrepareExperimentRequest\x1a(.touchstone.v1.PrepareExperimentResponse\x12W\n\x0cReadEvidence\x12\".touchstone.v1.ReadEvidenceRequest\x1a#.touchstone.v1.ReadEvidenceResponse\x12]\n\x0e\x43hooseCanaries\x12$.touchstone.v1.ChooseCanariesRequest\x1a%.touchstone.v1.ChooseCanariesResponse\x12N\n\tReadAlarm\x12\x1f.touchstone.v1.ReadAlarmRequest\x1a .touchstone.v1.ReadAlarmResponse\x12\x66\n\x11ReadEndedDecision\x12\'.touchstone.v1.ReadEndedDecisionRequest\x1a(.touchstone.v1.ReadEndedDecisionResponse\x12Q\n\nReadDigest\x12 .touchstone.v1.ReadDigestRequest\x1a!.touchstone.v1.ReadDigestResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'touchstone.v1.results_internal_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_READEVIDENCEREQUEST']._serialized_start=212
-  _globals['_READEVIDENCEREQUEST']._serialized_end=384
-  _globals['_READEVIDENCERESPONSE']._serialized_start=386
-  _globals['_READEVIDENCERESPONSE']._serialized_end=451
-  _globals['_CHOOSECANARIESREQUEST']._serialized_start=453
-  _globals['_CHOOSECANARIESREQUEST']._serialized_end=534
-  _globals['_CHOOSECANARIESRESPONSE']._serialized_start=536
-  _globals['_CHOOSECANARIESRESPONSE']._serialized_end=603
-  _globals['_READALARMREQUEST']._serialized_start=605
-  _globals['_READALARMREQUEST']._serialized_end=639
-  _globals['_READALARMRESPONSE']._serialized_start=641
-  _globals['_READALARMRESPONSE']._serialized_end=697
-  _globals['_READENDEDDECISIONREQUEST']._serialized_start=699
-  _globals['_READENDEDDECISIONREQUEST']._serialized_end=741
-  _globals['_READENDEDDECISIONRESPONSE']._serialized_start=743
-  _globals['_READENDEDDECISIONRESPONSE']._serialized_end=813
-  _globals['_PREPAREJUDGINGREQUEST']._serialized_start=815
-  _globals['_PREPAREJUDGINGREQUEST']._serialized_end=879
-  _globals['_PREPAREJUDGINGRESPONSE']._serialized_start=881
-  _globals['_PREPAREJUDGINGRESPONSE']._serialized_end=946
-  _globals['_PREPAREEXPERIMENTREQUEST']._serialized_start=948
-  _globals['_PREPAREEXPERIMENTREQUEST']._serialized_end=1029
-  _globals['_PREPAREEXPERIMENTRESPONSE']._serialized_start=1031
-  _globals['_PREPAREEXPERIMENTRESPONSE']._serialized_end=1099
-  _globals['_RESULTSINTERNALSERVICE']._serialized_start=1102
-  _globals['_RESULTSINTERNALSERVICE']._serialized_end=2117
+  _globals['_READEVIDENCEREQUEST']._serialized_start=240
+  _globals['_READEVIDENCEREQUEST']._serialized_end=412
+  _globals['_READEVIDENCERESPONSE']._serialized_start=414
+  _globals['_READEVIDENCERESPONSE']._serialized_end=479
+  _globals['_CHOOSECANARIESREQUEST']._serialized_start=481
+  _globals['_CHOOSECANARIESREQUEST']._serialized_end=562
+  _globals['_CHOOSECANARIESRESPONSE']._serialized_start=564
+  _globals['_CHOOSECANARIESRESPONSE']._serialized_end=631
+  _globals['_READALARMREQUEST']._serialized_start=633
+  _globals['_READALARMREQUEST']._serialized_end=667
+  _globals['_READALARMRESPONSE']._serialized_start=669
+  _globals['_READALARMRESPONSE']._serialized_end=725
+  _globals['_READENDEDDECISIONREQUEST']._serialized_start=727
+  _globals['_READENDEDDECISIONREQUEST']._serialized_end=769
+  _globals['_READENDEDDECISIONRESPONSE']._serialized_start=771
+  _globals['_READENDEDDECISIONRESPONSE']._serialized_end=841
+  _globals['_READDIGESTREQUEST']._serialized_start=843
+  _globals['_READDIGESTREQUEST']._serialized_end=926
+  _globals['_READDIGESTRESPONSE']._serialized_start=928
+  _globals['_READDIGESTRESPONSE']._serialized_end=987
+  _globals['_PREPAREJUDGINGREQUEST']._serialized_start=989
+  _globals['_PREPAREJUDGINGREQUEST']._serialized_end=1053
+  _globals['_PREPAREJUDGINGRESPONSE']._serialized_start=1055
+  _globals['_PREPAREJUDGINGRESPONSE']._serialized_end=1120
+  _globals['_PREPAREEXPERIMENTREQUEST']._serialized_start=1122
+  _globals['_PREPAREEXPERIMENTREQUEST']._serialized_end=1203
+  _globals['_PREPAREEXPERIMENTRESPONSE']._serialized_start=1205
+  _globals['_PREPAREEXPERIMENTRESPONSE']._serialized_end=1273
+  _globals['_RESULTSINTERNALSERVICE']._serialized_start=1276
+  _globals['_RESULTSINTERNALSERVICE']._serialized_end=2374
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 from touchstone.v1 import dataset_pb2 as _dataset_pb2
 from touchstone.v1 import decision_pb2 as _decision_pb2
+from touchstone.v1 import digest_pb2 as _digest_pb2
 from touchstone.v1 import job_pb2 as _job_pb2
 from touchstone.v1 import results_service_pb2 as _results_service_pb2
 from touchstone.v1 import watch_pb2 as _watch_pb2
@@ -66,6 +67,20 @@ class ReadEndedDecisionResponse(_message.Message):
     DECISION_FIELD_NUMBER: _ClassVar[int]
     decision: _decision_pb2.Decision
     def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ...) -> None: ...
+
+class ReadDigestRequest(_message.Message):
+    __slots__ = ("digest", "owner")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    digest: _results_service_pb2.GetDigestRequest
+    owner: str
+    def __init__(self, digest: _Optional[_Union[_results_service_pb2.GetDigestRequest, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
+
+class ReadDigestResponse(_message.Message):
+    __slots__ = ("digest",)
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    digest: _digest_pb2.Digest
+    def __init__(self, digest: _Optional[_Union[_digest_pb2.Digest, _Mapping]] = ...) -> None: ...
 
 class PrepareJudgingRequest(_message.Message):
     __slots__ = ("judging",)

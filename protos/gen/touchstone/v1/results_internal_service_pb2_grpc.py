@@ -92,6 +92,11 @@ class ResultsInternalServiceStub:
                 request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionRequest.SerializeToString,
                 response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionResponse.FromString,
                 _registered_method=True)
+        self.ReadDigest = channel.unary_unary(
+                '/touchstone.v1.ResultsInternalService/ReadDigest',
+                request_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadDigestRequest.SerializeToString,
+                response_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadDigestResponse.FromString,
+                _registered_method=True)
 
 
 class ResultsInternalServiceServicer:
@@ -184,6 +189,13 @@ class ResultsInternalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadDigest(self, request, context):
+        """For the scheduler: what changed in a time, of what a user may read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResultsInternalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -241,6 +253,11 @@ def add_ResultsInternalServiceServicer_to_server(servicer, server):
                     servicer.ReadEndedDecision,
                     request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionRequest.FromString,
                     response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionResponse.SerializeToString,
+            ),
+            'ReadDigest': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadDigest,
+                    request_deserializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadDigestRequest.FromString,
+                    response_serializer=touchstone_dot_v1_dot_results__internal__service__pb2.ReadDigestResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -542,6 +559,33 @@ class ResultsInternalService:
             '/touchstone.v1.ResultsInternalService/ReadEndedDecision',
             touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionRequest.SerializeToString,
             touchstone_dot_v1_dot_results__internal__service__pb2.ReadEndedDecisionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadDigest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/touchstone.v1.ResultsInternalService/ReadDigest',
+            touchstone_dot_v1_dot_results__internal__service__pb2.ReadDigestRequest.SerializeToString,
+            touchstone_dot_v1_dot_results__internal__service__pb2.ReadDigestResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -74,6 +74,8 @@ class ResultsInternalServiceStub:
     """For the scheduler: the decision that ended with this job, without its path. UNAVAILABLE while the end of the job is not
     stored.
     """
+    ReadDigest: _grpc.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadDigestRequest, _results_internal_service_pb2.ReadDigestResponse]
+    """For the scheduler: what changed in a time, of what a user may read."""
 
 @_typing.type_check_only
 class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
@@ -120,6 +122,8 @@ class ResultsInternalServiceAsyncStub(ResultsInternalServiceStub):
     """For the scheduler: the decision that ended with this job, without its path. UNAVAILABLE while the end of the job is not
     stored.
     """
+    ReadDigest: _aio.UnaryUnaryMultiCallable[_results_internal_service_pb2.ReadDigestRequest, _results_internal_service_pb2.ReadDigestResponse]  # type: ignore[assignment]
+    """For the scheduler: what changed in a time, of what a user may read."""
 
 class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
     """What only the services of an installation call, at the address of ResultsService. PERMISSION_DENIED for users. It may
@@ -229,5 +233,13 @@ class ResultsInternalServiceServicer(metaclass=_abc_1.ABCMeta):
         """For the scheduler: the decision that ended with this job, without its path. UNAVAILABLE while the end of the job is not
         stored.
         """
+
+    @_abc_1.abstractmethod
+    def ReadDigest(
+        self,
+        request: _results_internal_service_pb2.ReadDigestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_internal_service_pb2.ReadDigestResponse, _abc.Awaitable[_results_internal_service_pb2.ReadDigestResponse]]:
+        """For the scheduler: what changed in a time, of what a user may read."""
 
 def add_ResultsInternalServiceServicer_to_server(servicer: ResultsInternalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

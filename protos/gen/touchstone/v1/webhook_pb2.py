@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1btouchstone/v1/webhook.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8d\x01\n\x07Webhook\x12\x12\n\nwebhook_id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0b\n\x03url\x18\x03 \x01(\t\x12\x0e\n\x06\x65vents\x18\x04 \x03(\t\x12\x12\n\nproject_id\x18\x05 \x01(\x03\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"H\n\rWebhookRecord\x12\'\n\x07webhook\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Webhook\x12\x0e\n\x06secret\x18\x02 \x01(\t\"\xfe\x01\n\x08\x44\x65livery\x12\x13\n\x0b\x64\x65livery_id\x18\x01 \x01(\t\x12\x12\n\nwebhook_id\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x0b\n\x03url\x18\x04 \x01(\t\x12\r\n\x05\x65vent\x18\x05 \x01(\t\x12\x0e\n\x06job_id\x18\x06 \x01(\t\x12\r\n\x05tries\x18\x07 \x01(\x05\x12\x0f\n\x07problem\x18\x08 \x01(\t\x12/\n\x0blast_try_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x62ody\x18\n \x01(\t\x12/\n\x0bnext_try_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1btouchstone/v1/webhook.proto\x12\rtouchstone.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8d\x01\n\x07Webhook\x12\x12\n\nwebhook_id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0b\n\x03url\x18\x03 \x01(\t\x12\x0e\n\x06\x65vents\x18\x04 \x03(\t\x12\x12\n\nproject_id\x18\x05 \x01(\x03\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"{\n\rWebhookRecord\x12\'\n\x07webhook\x18\x01 \x01(\x0b\x32\x16.touchstone.v1.Webhook\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\x31\n\rdigest_end_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xfe\x01\n\x08\x44\x65livery\x12\x13\n\x0b\x64\x65livery_id\x18\x01 \x01(\t\x12\x12\n\nwebhook_id\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x0b\n\x03url\x18\x04 \x01(\t\x12\r\n\x05\x65vent\x18\x05 \x01(\t\x12\x0e\n\x06job_id\x18\x06 \x01(\t\x12\r\n\x05tries\x18\x07 \x01(\x05\x12\x0f\n\x07problem\x18\x08 \x01(\t\x12/\n\x0blast_try_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x62ody\x18\n \x01(\t\x12/\n\x0bnext_try_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,7 +35,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WEBHOOK']._serialized_start=80
   _globals['_WEBHOOK']._serialized_end=221
   _globals['_WEBHOOKRECORD']._serialized_start=223
-  _globals['_WEBHOOKRECORD']._serialized_end=295
-  _globals['_DELIVERY']._serialized_start=298
-  _globals['_DELIVERY']._serialized_end=552
+  _globals['_WEBHOOKRECORD']._serialized_end=346
+  _globals['_DELIVERY']._serialized_start=349
+  _globals['_DELIVERY']._serialized_end=603
 # @@protoc_insertion_point(module_scope)

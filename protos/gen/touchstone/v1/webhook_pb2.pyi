@@ -26,12 +26,14 @@ class Webhook(_message.Message):
     def __init__(self, webhook_id: _Optional[str] = ..., owner: _Optional[str] = ..., url: _Optional[str] = ..., events: _Optional[_Iterable[str]] = ..., project_id: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class WebhookRecord(_message.Message):
-    __slots__ = ("webhook", "secret")
+    __slots__ = ("webhook", "secret", "digest_end_at")
     WEBHOOK_FIELD_NUMBER: _ClassVar[int]
     SECRET_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_END_AT_FIELD_NUMBER: _ClassVar[int]
     webhook: Webhook
     secret: str
-    def __init__(self, webhook: _Optional[_Union[Webhook, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+    digest_end_at: _timestamp_pb2.Timestamp
+    def __init__(self, webhook: _Optional[_Union[Webhook, _Mapping]] = ..., secret: _Optional[str] = ..., digest_end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Delivery(_message.Message):
     __slots__ = ("delivery_id", "webhook_id", "owner", "url", "event", "job_id", "tries", "problem", "last_try_at", "body", "next_try_at")

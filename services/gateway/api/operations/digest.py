@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from services.gateway.api.answers import members
 from services.gateway.api.declare.endpoint import Call, Endpoint
 from services.gateway.fields.checks import integer, text
 from services.gateway.fields.query import PROJECT, Parameter
 from services.gateway.fields.schema import COUNT, NUMBER, STRING, TIME, Schema, about, array, enum, null, shape
 from services.gateway.http.responses import JSONResponse
-from services.gateway.reads import jobs
 from services.gateway.reads.questions import DIGEST_S, digest_request
-from services.words.digests import DAYS, MOST_DAYS, changes
+from services.words.digests import DAYS, MOST_DAYS, body
 from services.words.enums import COMPARISON_VERDICTS
-from touchstone.v1 import digest_pb2
 
 
 async def digest(call: Call) -> JSONResponse:
@@ -22,58 +18,7 @@ async def digest(call: Call) -> JSONResponse:
     request = digest_request(call.query["days"], call.query["to"], call.query["schedule_id"], call.query["project_id"])
     backend = call.ctx.backend
     found = (await backend.ask(backend.results.GetDigest, request, call.caller, timeout_s=DIGEST_S)).digest
-    return JSONResponse(
-        {
-            "from": jobs.iso(found.begin_at),
-            "to": jobs.iso(found.end_at),
-            "series": [_series(one) for one in found.series],
-            "turned": [
-                {
-                    "a": one.a,
-                    "b": one.b,
-                    "a_job_id": one.a_job_id,
-                    "b_job_id": one.b_job_id,
-                    "suite": one.suite,
-                    "before": COMPARISON_VERDICTS.of(one.before),
-                    "after": COMPARISON_VERDICTS.of(one.after),
-                }
-                for one in found.turned
-            ],
-            "left_out": found.left_out,
-        }
-    )
-
-
-def _series(one: digest_pb2.DigestSeries) -> dict[str, Any]:
-    return {
-        "model": one.model,
-        "provider": one.endpoint,
-        "suite": one.suite,
-        "schedule_id": one.schedule_id or None,
-        "runs": one.runs,
-        "verdict": COMPARISON_VERDICTS.of(one.verdict) or None,
-        "words": one.words,
-        "items": one.items,
-        "became_right": one.became_right,
-        "became_wrong": one.became_wrong,
-        "changes": list(changes(one)),
-        "before": _run(one.before) if one.HasField("before") else None,
-        "after": _run(one.after),
-    }
-
-
-def _run(run: digest_pb2.DigestRun) -> dict[str, Any]:
-    return {
-        "job_id": run.job_id,
-        "finished_at": jobs.iso(run.finished_at),
-        "score": run.score if run.HasField("score") else None,
-        "served_models": list(run.served_models),
-        "model_digest": run.model_digest,
-        "server": run.server,
-        "software": run.software,
-        "cost_usd": run.cost_usd if run.HasField("cost_usd") else None,
-        "median_latency_ms": run.median_latency_ms if run.HasField("median_latency_ms") else None,
-    }
+    return JSONResponse(body(found))
 
 
 _RUN: Schema = shape(

@@ -25,7 +25,7 @@ _BODY = record(
         "events": Field(
             list_of(one_of(*WEBHOOK_EVENTS), len(WEBHOOK_EVENTS)), about="The events to send. All if absent."
         ),
-        "project_id": Field(integer(0, INT64_MAX), about="Only jobs of this project. 0 means all."),
+        "project_id": Field(integer(0, INT64_MAX), about="Only jobs of this project, also in digests. 0 means all."),
     },
     name="WebhookRequest",
 )
@@ -98,7 +98,7 @@ def _delivery(one: webhook_pb2.Delivery) -> dict[str, Any]:
         "owner": one.owner,
         "url": one.url,
         "event": one.event,
-        "job_id": one.job_id,
+        "job_id": one.job_id or None,
         "tries": one.tries,
         "problem": one.problem or None,
         "last_try_at": jobs.iso(one.last_try_at),
@@ -120,8 +120,8 @@ _DELIVERY = shape(
         "webhook_id": about(null(STRING), "The webhook. null for a job's own `webhook_url`."),
         "owner": members.OWNER,
         "url": about(STRING, "The address that was called."),
-        "event": about(enum(*WEBHOOK_EVENTS), "What happened to the job."),
-        "job_id": members.JOB_ID,
+        "event": about(enum(*WEBHOOK_EVENTS), "What happened."),
+        "job_id": about(null(members.JOB_ID), "The job that it is about. null for a digest."),
         "tries": about(COUNT, "The number of tries."),
         "problem": about(null(STRING), "Why the last try failed."),
         "last_try_at": about(null(TIME), "When the last try was made."),
@@ -133,7 +133,7 @@ CREATE_WEBHOOK = Endpoint(
     "/webhooks",
     create,
     "createWebhook",
-    "Create a webhook: an address that is called when your jobs finish.",
+    "Create a webhook: an address that is called when your jobs finish, and every week with what changed.",
     answer=shape(
         _WEBHOOK | {"secret": about(STRING, "The key of the HMAC-SHA256 signature. It is shown once.")},
         name="NewWebhook",

@@ -20,7 +20,8 @@ async def test_secrets_are_in_the_answer_to_the_creation_alone() -> None:
     listed = await calls.desk.all_of(ALICE)
     assert [type(hook) for hook in listed] == [webhook_pb2.Webhook] * 2
     assert first.secret not in str(listed)
-    assert list(listed[0].events) == ["job.completed", "job.failed", "job.cancelled", "watch.alarm", "decision.ended"]
+    ended = ["job.completed", "job.failed", "job.cancelled"]
+    assert list(listed[0].events) == [*ended, "watch.alarm", "decision.ended", "digest.weekly"]
     assert await calls.desk.all_of(BOB) == []
     assert len(await calls.desk.all_of(ADMIN)) == 2
 
