@@ -10,6 +10,7 @@ from services.words.times import iso
 from touchstone.v1 import digest_pb2
 
 DAYS, MOST_DAYS = 7, 366
+NOTHING_BEFORE = "There is no run to compare it with."
 
 
 def changes(series: digest_pb2.DigestSeries) -> Iterator[str]:

@@ -10,7 +10,7 @@ NEVER_RANKS = "a replay never ranks"
 
 _OWN = (
     *("reuse", "judging", "judges", "webhook_url", "schedule_id", "experiment_name", "max_model_b", "deciding"),
-    *("provider_batch", "labels", "priority", "replays_job_id"),
+    *("watching", "provider_batch", "labels", "priority", "replays_job_id"),
 )
 """What concerns the replayed job alone."""
 _FREE = (*_OWN, "budget_usd", "time_limit_s", "project_id", "stream")

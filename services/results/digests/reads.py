@@ -13,6 +13,7 @@ from services.results.runs import job_reads
 from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
+from services.words.digests import NOTHING_BEFORE
 from touchstone.v1 import comparison_pb2, digest_pb2, results_service_pb2
 
 _WEEK, _MOST = timedelta(days=7), timedelta(days=366)
@@ -57,7 +58,7 @@ def get_digest(
         series = digest.series.add(model=model, endpoint=endpoint, suite=suite, schedule_id=schedule_id, runs=runs)
         series.after.CopyFrom(_run(connection, after))
         if before == after:
-            series.words = "There is no run to compare it with."
+            series.words = NOTHING_BEFORE
             continue
         if gone := lost & {after, before}:
             series.words = f"The archive has lost the items of job {min(gone)}, so nothing is compared."

@@ -53,6 +53,8 @@ def test_what_would_ask_something_else_is_refused() -> None:
     copy = replays.spec_of(source)
     copy.reuse.job_id = "j"
     watch = job(watching=job_pb2.Watching(reference_job_id="first"))
+    # Or the scheduler would refuse that before it could say which job to replay.
+    assert not replays.spec_of(watch).HasField("watching")
     of_replay, judge = job(replays_job_id="first"), job(judging=job_pb2.Judging(job_id="x"))
 
     for made, of, said in (

@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.words.digests import DAYS, MOST_DAYS, changes
+from services.words.digests import DAYS, MOST_DAYS, NOTHING_BEFORE, changes
 from services.words.enums import COMPARISON_VERDICTS
 from touchstone.v1 import digest_pb2
 from touchstone_client.client import Client
@@ -90,6 +90,8 @@ def notes(found: digest_pb2.Digest) -> list[str]:
     """What the table does not say, in sentences."""
     said = [] if found.series else ["No run has completed in this time."]
     for one in found.series:
+        if not one.verdict and one.words not in ("", NOTHING_BEFORE):
+            said.append(f"{one.model}@{one.endpoint} on {one.suite}: {one.words}")
         said += [f"{one.model}@{one.endpoint} on {one.suite}: {what}." for what in changes(one)]
     for turned in found.turned:
         then, now = (COMPARISON_VERDICTS.of(one).replace("_", " ") for one in (turned.before, turned.after))

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from services.words.digests import NOTHING_BEFORE
 from tests.unit.client.fakes import JOB, OTHER, Fakes
 from touchstone.v1 import comparison_pb2, digest_pb2, results_service_pb2
 from touchstone_client.command import main
@@ -53,6 +54,17 @@ def test_a_digest_says_what_changed(digesting: Fakes, capsys: Captured) -> None:
     assert "m e demo 3 0.9000 0.6000 worse 4 60" in said
     assert "m@e on demo: the server was vllm 1 and is vllm 2." in said
     assert "m@e against n@e on demo: the verdict was better and is no difference shown." in said
+
+
+def test_a_digest_says_why_runs_are_not_compared(digesting: Fakes, capsys: Captured) -> None:
+    lost, new = (digest_pb2.DigestSeries(model=name, endpoint="e", suite="demo") for name in ("m", "n"))
+    lost.words, new.words = "The archive has lost the items of job x, so nothing is compared.", NOTHING_BEFORE
+    found = digest_pb2.Digest(series=[lost, new])
+    digesting.answers["GetDigest"] = results_service_pb2.GetDigestResponse(digest=found)
+    assert main(["digest"]) == 0
+    said = capsys.readouterr().out
+    assert f"m@e on demo: {lost.words}" in said
+    assert NOTHING_BEFORE not in said
 
 
 def test_a_digest_without_runs_says_so(digesting: Fakes, capsys: Captured) -> None:
