@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +12,6 @@ import pytest
 
 from tests import parts
 from tests.nats_server import NatsCluster, NatsServer
-
-# jsonschema imports it, for 1.4 s, wherever it is installed, to check IRIs, which no schema of ours asks for. Only the
-# packages of `make audit` bring it.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # The same examples every time: a rare one found by chance in CI would fail a change that has nothing to do with it.
 # And no verdict on speed: a busy machine is no fault of what is tested.
