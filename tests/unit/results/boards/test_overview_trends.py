@@ -14,11 +14,14 @@ from services.results.boards import overview
 from services.results.intake import writes
 from services.results.storage.database import Connection
 from services.results.visibility import Visibility
+from tests.parts import NIGHTLY
 from tests.unit.results.boards import shown
 from tests.unit.results.boards.shown import NOW, series
 from tests.unit.results.builders import START, event, job, plan, run
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
+
+SEEDS = range(6 if NIGHTLY else 2)
 
 
 def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connection: Connection) -> None:
@@ -48,7 +51,7 @@ def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connect
             overview.list_trends(connection, bad, NOW)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_newest_points_of_configurations_are_the_same_however_few_runs_are_read(
     connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,7 +73,7 @@ def test_the_newest_points_of_configurations_are_the_same_however_few_runs_are_r
     assert quick == [series(connection, points=most, **asked) for most in (1, 2, 3, 12)]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_newest_points_of_all_series_are_the_same_however_few_runs_are_read(
     connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
