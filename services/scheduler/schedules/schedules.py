@@ -275,9 +275,11 @@ class Timetable:
         schedule.last_at.CopyFrom(job.created_at)
 
     def _last_is_live(self, schedule: schedule_pb2.Schedule) -> bool:
-        """Whether its last job has not ended, or another job of that decision."""
+        """Whether its last job has not ended, or another job of that decision. A retry belongs to no decision."""
         last = self._registry.jobs.get(schedule.last_job_id)
-        return last is not None and any(job.live for job in (last, *others(self._registry, last)))
+        if last is None or (schedule.candidates and last.message.attempt > 1):
+            return False
+        return any(job.live for job in (last, *others(self._registry, last)))
 
     def _move_on(self, schedule: schedule_pb2.Schedule) -> None:
         """Past times count as one."""

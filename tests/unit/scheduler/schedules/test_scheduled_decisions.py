@@ -118,6 +118,16 @@ async def test_none_starts_while_a_job_of_the_last_one_has_not_ended() -> None:
     assert (len(jobs(world)), shown(world).last_problem) == (4, "")
 
 
+async def test_a_retry_of_its_jobs_does_not_hold_up_the_next_one(world: World) -> None:
+    await scheduled(world)
+    await pass_time(world)
+    await cancel(world)
+    for one in list(jobs(world)):
+        await world.desk.retry(ALICE, one.job_id)
+    await pass_time(world)
+    assert (len(jobs(world)), shown(world).last_problem) == (4, "")
+
+
 async def test_missed_times_are_made_up_for_by_one_decision(world: World) -> None:
     await scheduled(world)
     await pass_time(world, 3 * DAY)
