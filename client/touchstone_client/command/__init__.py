@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = ()) -> 
     more = getattr(options, "more", "")
     if more and not any(word.startswith("-") for word in unknown):
         # argparse ends a list of arguments at the first option.
-        getattr(options, more).extend(unknown)
+        setattr(options, more, [*getattr(options, more), *unknown])
     elif unknown:
         # The verb's own parser reports it like other wrong arguments, with the verb's exit code.
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")

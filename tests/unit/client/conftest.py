@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
+from unittest.mock import patch
 
 import pytest
 
 from tests.unit.client.fakes import Fakes, serving
+from touchstone_client import command
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_parser() -> Iterator[None]:
+    """Hundreds of tests run a verb. Of each, making the parser of all verbs takes 30 ms, and a parser keeps nothing."""
+    with patch.object(command, "parser", cache(command.parser)):
+        yield
 
 
 @pytest.fixture
