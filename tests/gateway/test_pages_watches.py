@@ -71,6 +71,7 @@ async def test_a_wrong_watch_is_said_in_its_form(gateway: Running) -> None:
         ({"reference": ""}, 400, "Name the job whose answers are the reference."),
         ({"reference": "x"}, 404, "not found"),
         ({"items": "many"}, 400, "items must be between 1 and 100."),
+        ({"items": "0"}, 400, "items must be between 1 and 100."),
         ({"cron": "daily"}, 400, "cron must have five fields"),
         ({"again": job_id}, 400, "another run of the reference"),
     ):

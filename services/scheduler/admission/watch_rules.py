@@ -29,7 +29,7 @@ def watching_of(request: pb.StartWatchRequest) -> job_pb2.Watching:
         raise InvalidRequestError("Name the job whose answers are the reference.", "reference_job_id")
     if request.again_job_id == request.reference_job_id:
         raise InvalidRequestError(
-            "again_job_id must be another run of the reference's model. Leave it out if there is none.", "again_job_id"
+            "The second run must be another job than the reference. Leave it out if there is none.", "again_job_id"
         )
     return job_pb2.Watching(
         reference_job_id=request.reference_job_id,

@@ -93,7 +93,7 @@ async def start_watch(request: Request) -> Response:
             reference_job_id=jobs.checked_id(reference) if reference else "",
             again_job_id=jobs.checked_id(again) if again else "",
             cron=cron or DAILY,
-            items=int(items) if items.isdecimal() and len(items) < 6 else -1 if items else DEFAULT_ITEMS,
+            items=(int(items) if items.isdecimal() and len(items) < 6 else 0) or -1 if items else DEFAULT_ITEMS,
             label=label[:200],
         )
         made = await ctx.backend.ask(ctx.backend.scheduler.StartWatch, call, caller)
