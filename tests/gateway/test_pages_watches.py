@@ -73,7 +73,7 @@ async def test_a_wrong_watch_is_said_in_its_form(gateway: Running) -> None:
         ({"items": "many"}, 400, "items must be between 1 and 100."),
         ({"items": "0"}, 400, "items must be between 1 and 100."),
         ({"cron": "daily"}, 400, "cron must have five fields"),
-        ({"again": job_id}, 400, "another run of the reference"),
+        ({"again": job_id}, 400, "must be another job than the reference"),
     ):
         answer = await gateway.client.post("/settings/watches", data={"reference": job_id} | change)
         told = answer.text.partition('id="watches-problem">')[2].partition("</p>")[0]

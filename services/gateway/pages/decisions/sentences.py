@@ -72,7 +72,7 @@ def _raced(found: decision_pb2.Decision) -> Iterator[str]:
 def fate(racer: decision_pb2.Racer, against: str) -> str:
     """What became of a model of a race; `against` is the one that it is compared with."""
     if racer.state == _Racer.STATE_BEATEN:
-        return f"beaten by {against} after {counted(racer.beaten_at, 'item')}"
+        return f"beaten by {against or 'a deleted one'} after {counted(racer.beaten_at, 'item')}"
     return _FATES.get(RACER_STATES.of(racer.state), "in the race")
 
 

@@ -71,6 +71,16 @@ def test_runs_in_another_mode_are_another_series(connection: Connection) -> None
     assert not series["scored"].HasField("before")
 
 
+def test_runs_of_a_part_of_the_items_are_another_series(connection: Connection) -> None:
+    stored(connection, "whole", 100, 0)
+    for name, minute in (("pilot", 10), ("pilot-2", DAY + 20)):
+        part = job(name, plan("one", 30), model="a", minute=minute, subset=True, item_set="thirty")
+        run(connection, part, 25, 5, minute=minute)
+    stored(connection, "whole-2", 110, DAY + 10)
+    series = {one.after.job_id: one.before.job_id for one in asked(connection).series}
+    assert series == {"pilot-2": "pilot", "whole-2": "whole"}
+
+
 def test_a_verdict_between_models_that_turned_is_named(connection: Connection) -> None:
     stored(connection, "a-1", 180, 0)
     stored(connection, "b-1", 120, 10, model="b")
