@@ -3,7 +3,7 @@ other. It follows from stored results alone, so the same time gives the same dig
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from services.errors import InvalidRequestError, TouchstoneError
 from services.results.comparison.compare import compare
 from services.results.runs import job_reads
 from services.results.storage import archived_items
-from services.results.storage.database import Connection, query
+from services.results.storage.database import Connection, ItemsAwayError, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words.digests import NOTHING_BEFORE
 from touchstone.v1 import comparison_pb2, digest_pb2, results_service_pb2
@@ -54,7 +54,8 @@ def get_digest(
     named = {job_id for row in shown for job_id in row[-2:]}
     lost = archived_items.lost_among(connection, [*named])
     archived_items.require(connection, *(named - lost))
-    for model, endpoint, suite, schedule_id, runs, after, before in shown:
+    alike: dict[str, list[digest_pb2.DigestSeries]] = {}
+    for model, endpoint, suite, schedule_id, items, runs, after, before in shown:
         series = digest.series.add(model=model, endpoint=endpoint, suite=suite, schedule_id=schedule_id, runs=runs)
         series.after.CopyFrom(_run(connection, after))
         if before == after:
@@ -66,10 +67,11 @@ def get_digest(
         series.before.CopyFrom(_run(connection, before))
         series.verdict, series.words = _verdict(connection, after, before)
         where = {"before": before, "after": after}
+        alike.setdefault(items, []).append(series)
         ((series.items, series.became_right, series.became_wrong),) = connection.execute(
             query("digests/flips"), where
         ).fetchall()
-    digest.turned.extend(_turned(connection, digest.series))
+    digest.turned.extend(_turned(connection, alike.values()))
     return results_service_pb2.GetDigestResponse(digest=digest)
 
 
@@ -94,6 +96,9 @@ def _verdict(connection: Connection, a: str, b: str) -> tuple[comparison_pb2.Ver
     """Of job a against job b, as a comparison of the two says it."""
     try:
         found = compare(connection, comparison_pb2.CompareRequest(subjects=[a, b]))
+    except ItemsAwayError:
+        # Further runs, which measure noise.
+        raise
     except TouchstoneError as error:
         return comparison_pb2.VERDICT_UNSPECIFIED, error.message
     finally:
@@ -106,14 +111,13 @@ def _verdict(connection: Connection, a: str, b: str) -> tuple[comparison_pb2.Ver
     return verdict, whole.words or whole.reason
 
 
-def _turned(connection: Connection, series: Sequence[digest_pb2.DigestSeries]) -> Iterator[digest_pb2.TurnedVerdict]:
-    """Pairs in which a run is new, and what was shown is not shown any more, or the other way round."""
-    by_suite: dict[str, list[digest_pb2.DigestSeries]] = {}
-    for one in series:
-        if one.HasField("before"):
-            by_suite.setdefault(one.suite, []).append(one)
+def _turned(
+    connection: Connection, alike: Iterable[Sequence[digest_pb2.DigestSeries]]
+) -> Iterator[digest_pb2.TurnedVerdict]:
+    """Pairs in which a run is new, and what was shown is not shown any more, or the other way round. Of series with
+    the same items, with a run before."""
     count = 0
-    for suite, some in by_suite.items():
+    for some in alike:
         for a, b in combinations(some[:_MOST_PAIRED], 2):
             before, _ = _verdict(connection, a.before.job_id, b.before.job_id)
             after, _ = _verdict(connection, a.after.job_id, b.after.job_id)
@@ -124,7 +128,7 @@ def _turned(connection: Connection, series: Sequence[digest_pb2.DigestSeries]) -
                     b_job_id=b.after.job_id,
                     a=f"{a.model}@{a.endpoint}",
                     b=f"{b.model}@{b.endpoint}",
-                    suite=suite,
+                    suite=a.suite,
                     before=before,
                     after=after,
                 )

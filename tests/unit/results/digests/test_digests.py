@@ -8,8 +8,9 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.errors import InvalidRequestError
+from services.results.digests import reads
 from services.results.digests.reads import get_digest
-from services.results.storage.database import Connection
+from services.results.storage.database import Connection, ItemsAwayError
 from services.results.visibility import Visibility
 from tests.unit.results.builders import START, job, plan, run
 from touchstone.v1 import comparison_pb2, digest_pb2, suite_pb2
@@ -60,6 +61,19 @@ def test_without_a_run_before_the_first_one_in_the_time_serves(connection: Conne
     assert (one.before.job_id, one.after.job_id, one.verdict) == ("first", "second", comparison_pb2.VERDICT_BETTER)
 
 
+def test_items_that_a_comparison_needs_are_brought_back(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise ItemsAwayError(["further"])
+
+    stored(connection, "before", 100, 0)
+    stored(connection, "after", 110, DAY + 10)
+    monkeypatch.setattr(reads, "compare", away)
+    with pytest.raises(ItemsAwayError):
+        asked(connection)
+
+
 def test_runs_in_another_mode_are_another_series(connection: Connection) -> None:
     stored(connection, "written", 100, 0)
     other = job("scored", plan("one", 200), model="a", minute=DAY + 5)
@@ -79,6 +93,7 @@ def test_runs_of_a_part_of_the_items_are_another_series(connection: Connection) 
     stored(connection, "whole-2", 110, DAY + 10)
     series = {one.after.job_id: one.before.job_id for one in asked(connection).series}
     assert series == {"pilot-2": "pilot", "whole-2": "whole"}
+    assert not asked(connection).turned
 
 
 def test_a_verdict_between_models_that_turned_is_named(connection: Connection) -> None:

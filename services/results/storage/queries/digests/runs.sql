@@ -20,6 +20,7 @@ SELECT
     any_value(endpoint),
     any_value(suite),
     any_value(schedule_id),
+    any_value(concat_ws(' ', suite, mode, part)),
     count(*) FILTER (inside),
     arg_max(job_id, finished_at) FILTER (inside),
     coalesce(arg_max(job_id, finished_at) FILTER (NOT inside), arg_min(job_id, finished_at) FILTER (inside))

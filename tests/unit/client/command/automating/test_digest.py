@@ -51,7 +51,7 @@ def test_a_digest_says_what_changed(digesting: Fakes, capsys: Captured) -> None:
     assert request.begin_at.ToJsonString() == "2026-11-28T06:00:00Z"
     assert request.end_at.ToJsonString() == "2026-11-30T06:00:00Z"
     said = " ".join(capsys.readouterr().out.split())
-    assert "m e demo 3 0.9000 0.6000 worse 4 60" in said
+    assert "m e demo 3 200 0.9000 0.6000 worse 4 60" in said
     assert "m@e on demo: the server was vllm 1 and is vllm 2." in said
     assert "m@e against n@e on demo: the verdict was better and is no difference shown." in said
 

@@ -99,3 +99,8 @@ def test_the_error_is_explained() -> None:
 )
 def test_the_interval_is_said_of_100_items(low: float, high: float, said: str) -> None:
     assert sentences.worth(found(low=low, high=high)) == said
+
+
+def test_a_rival_that_was_deleted_has_no_name() -> None:
+    racer = decision_pb2.Racer(state=decision_pb2.Racer.STATE_BEATEN, beaten_at=18)
+    assert sentences.fate(racer, "") == "beaten by a deleted one after 18 items"
