@@ -97,10 +97,10 @@ def test_the_pipeline_decides_as_the_statistics_alone(stack: Stack, server: Repl
         alone = evidence(answers, error=0.05, margin=0.0, total=len(answers))
         shown = f"{task}: {pair[1]} against {pair[0]}"
         assert (found.verdict, found.decided_at) == (DECISION_VERDICTS[alone.verdict], alone.decided_at), shown
-        for side in (found.baseline, found.candidate):
+        for job in (found.baseline, found.candidate):
             # Its part of twice the calls at once, and what was answered out of order.
             most = found.decided_at + max(CALLS, found.decided_at // 8) + 4 * decision_order.UNIT
-            assert side.progress.items_done <= most, shown
+            assert job.progress.items_done <= most, shown
         needed += 2 * found.decided_at
         asked += found.baseline.progress.items_done + found.candidate.progress.items_done
     every = 2 * len(places) * PAIRS
