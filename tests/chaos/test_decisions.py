@@ -8,6 +8,7 @@ import os
 import random
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from services import decision_order
 from services.results.sequential.draws import Pair
 from services.results.sequential.evidence import Evidence, evidence
 from services.words.enums import DECISION_VERDICTS
+from tests import races
 from tests.chaos import mirror
 from tests.chaos.launched import SERVICES
 from tests.chaos.world import World, open_world
@@ -31,8 +33,10 @@ SEED = int(os.environ.get("CHAOS_SEED", "20261129"))
 DECISIONS, KILLS = 6, 3
 LATENCY_S = 0.06
 """So slow that a decision lasts for some seconds."""
-STRONG, WEAK, EQUAL = "stub-0", "stub-1", "stub-2"
-_GIVES_UP = {STRONG: 0.0, WEAK: 0.2, EQUAL: 0.2}
+RACES, STARTS = 3, 2
+"""Of the races, the first ones during whose start the scheduler or NATS is killed."""
+STRONG, WEAK, EQUAL, GOOD = "stub-0", "stub-1", "stub-2", "stub-3"
+_GIVES_UP = {STRONG: 0.0, WEAK: 0.2, EQUAL: 0.2, GOOD: 0.03}
 """By model, the share of prompts that it leaves without an answer."""
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
@@ -61,12 +65,23 @@ def expected(world: World, decision: decision_pb2.Decision) -> Evidence:
     return evidence(pairs, error=deciding.error, margin=deciding.margin, total=len(pairs), strata=strata)
 
 
-async def start(world: World, baseline: str, candidate: str, seed: int) -> str:
+def expected_of_race(world: World, jobs: Sequence[job_pb2.Job]) -> races.Expected:
+    right = {(each.task, each.item): each for each in world.questions}
+    plan, deciding = jobs[0].plan, jobs[0].spec.deciding
+    items = list[races.Item]()
+    for task, position in decision_order.order(plan, deciding.seed):
+        question = right[plan[task].task, position]
+        scores = [float(question.right and answers_it(one.spec.model, question.prompt)) for one in jobs]
+        items.append((plan[task].task, scores))
+    return races.Expected.of(deciding, items, {task.task: task.items for task in plan})
+
+
+async def start(world: World, *models: str, seed: int) -> str:
     work = job_pb2.SuiteWork(suite="glue", tasks=list(mirror.TASKS))
-    specs = (job_pb2.JobSpec(endpoint="stub", model=model, suite=work) for model in (baseline, candidate))
-    request = scheduler_service_pb2.StartDecisionRequest(request_id=str(uuid.uuid4()), seed=seed)
-    request.baseline.CopyFrom(next(specs))
-    request.candidate.CopyFrom(next(specs))
+    baseline, candidate, *further = (job_pb2.JobSpec(endpoint="stub", model=model, suite=work) for model in models)
+    request = scheduler_service_pb2.StartDecisionRequest(
+        request_id=str(uuid.uuid4()), seed=seed, baseline=baseline, candidate=candidate, further_candidates=further
+    )
 
     async def ask() -> str:
         try:
@@ -124,14 +139,77 @@ async def test_kills_of_any_process_change_no_verdict(tmp_path: Path) -> None:
             assert (decision.verdict, decision.decided_at) == (DECISION_VERDICTS[alone.verdict], alone.decided_at), said
             assert decision.baseline.spec.deciding.error == 0.05, said
             for job in (decision.baseline, decision.candidate):
-                items = [(item.task, item.result.item) for item in await world.items(job.job_id)]
-                assert len(items) == len(set(items)) == job.progress.items_done, said
+                await answered(lambda: _counted(world, job.job_id))  # noqa: B023
             print(
                 f"{said}: {decision.verdict} after {decision.decided_at}, asked {decision.baseline.progress.items_done}"
             )
             found[decision.verdict] += 1
     assert not targets
     assert len(found) > 1, found
+
+
+async def test_kills_of_any_process_change_no_race(tmp_path: Path) -> None:
+    rng = random.Random(SEED + 1)
+    targets = [*SERVICES, *rng.sample(SERVICES, RACES * KILLS - len(SERVICES))]
+    rng.shuffle(targets)
+    started, beaten = 0, 0
+    async with open_world(tmp_path, server=Unequal) as world:
+        world.model.behaviour.latency_s = LATENCY_S
+        for number in range(RACES):
+            models = rng.sample([STRONG, WEAK, EQUAL, GOOD], rng.choice([3, 4]))
+            asked_before, kills = len(world.model.records), list[str]()
+            starting = asyncio.create_task(start(world, *models, seed=number))
+            if number < STARTS:
+                await asyncio.sleep(rng.uniform(0, 0.03))
+                kills.append(("scheduler", "nats")[number])
+                await world.launched.kill(kills[-1])
+            race_id = await starting
+            started += len(models)
+            jobs = await _all_heard(world, race_id, len(models))
+            assert [job.spec.model for job in jobs] == models
+            for moment in sorted(rng.uniform(0, 400) for _ in range(KILLS)):
+                await answered(lambda: _reached(world, race_id, asked_before + moment))  # noqa: B023
+                await asyncio.sleep(rng.uniform(0, 0.2))
+                kills.append(targets.pop())
+                await world.launched.kill(kills[-1])
+            for job in jobs:
+                await world.finished(job.job_id, 180)
+            await world.launched.until_ready()
+            said = f"seed {SEED}, race {number}, {models}, kills {kills}"
+            race = await _settled(world, race_id)
+            jobs = [racer.job for racer in race.racers]
+            alone = expected_of_race(world, jobs)
+            wrong = [alone.wrong(job, jobs) for job in jobs if job.HasField("decided")]
+            problems = [*filter(None, wrong), *alone.misread(jobs, race)]
+            assert not problems, (said, problems)
+            for job in jobs:
+                assert job.HasField("decided") or job.state == job_pb2.Job.STATE_COMPLETED, said
+                await answered(lambda: _counted(world, job.job_id))  # noqa: B023
+            beaten += sum(map(races.is_beaten, jobs))
+            # No job of a race was left out or made twice, and nobody asks for the beaten any more.
+            assert len(await world.jobs()) == started, said
+            assert await world.messages("WORK") == 0, said
+            ends = [f"{job.spec.model} {job.decided.verdict} after {job.decided.pairs}" for job in jobs]
+            print(f"{said}: {race.verdict} after {race.decided_at}: {', '.join(ends)}")
+    assert not targets
+    assert beaten, "no race had a beaten model"
+
+
+async def _counted(world: World, job_id: str) -> bool:
+    """Whether the scheduler counts what is stored: it settles with the last answers after a job has stopped."""
+    items = [(item.task, item.result.item) for item in await world.items(job_id)]
+    assert len(items) == len(set(items)), job_id
+    job = await world.job(job_id)
+    return job is not None and job.progress.items_done == len(items)
+
+
+async def _all_heard(world: World, race_id: str, models: int) -> list[job_pb2.Job]:
+    """The jobs of a race once the results service has heard of all of them."""
+
+    async def ask() -> list[job_pb2.Job]:
+        return [racer.job for racer in (await read(world, race_id)).racers]
+
+    return await answered(ask, lambda jobs: len(jobs) == models)
 
 
 async def _reached(world: World, decision_id: str, calls: float) -> bool:
@@ -147,7 +225,7 @@ async def _settled(world: World, decision_id: str) -> decision_pb2.Decision:
         return await read(world, decision_id)
 
     def whole(decision: decision_pb2.Decision) -> bool:
-        sides = (decision.baseline, decision.candidate)
+        sides = [racer.job for racer in decision.racers] or [decision.baseline, decision.candidate]
         return all(side.HasField("finished_at") for side in sides) and bool(decision.verdict)
 
     return await answered(ask, whole)

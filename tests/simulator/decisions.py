@@ -7,7 +7,7 @@ services.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +25,9 @@ from services.results.decisions import answers
 from services.results.decisions.evidence import read_evidence
 from services.results.sequential.draws import Pair
 from services.results.sequential.evidence import Evidence, evidence
+from services.words.decisions import job_ids
 from services.words.enums import DECISION_VERDICTS
+from tests import races
 from tests.simulator.history import CANCELLED, COMPLETED, ENDED, FAILED, History
 from tests.simulator.memory_store import MemoryConnection, Stored
 from tests.simulator.model import SKILLS, knows
@@ -36,8 +38,8 @@ from tests.simulator.users import Users
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2, unit_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
-_ITEMS = 45
-"""Of each task."""
+_ITEMS, _OF_RACES = 45, 60
+"""Of each task, in decisions between two and in races."""
 _ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
 
 _Sizes = tuple[tuple[str, int], ...]
@@ -58,10 +60,14 @@ class Decisions:
     _failed: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
     """By job, items without an answer in its first attempt."""
     _answered: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
+    _begun: list[tuple[str, str, str]] = field(default_factory=list)
+    """Batch, job that was created in it, and the job that must be created in it, too."""
     _due: list[tuple[str, str, str]] = field(default_factory=list)
     """Batch, job that a verdict stopped in it, and the job that must be stopped in it, too."""
     _alone: dict[str, str] = field(default_factory=dict)
-    """By job that had much to ask when its other side failed or was cancelled, that other side."""
+    """By job that had much to ask when the last other one of its decision failed or was cancelled, that other one."""
+    _standings: dict[tuple[str, int], races.Expected] = field(default_factory=dict)
+    """Of races, by id and the number of their items without an answer."""
 
     @property
     def most_apart(self) -> int:
@@ -75,10 +81,14 @@ class Decisions:
         if stream.name != "KV_JOBS":
             return
         batch = message.headers.get("Nats-Batch-Id", "")
-        for begun, ended, other in [each for each in self._due if each[0] != batch]:
-            self._due.remove((begun, ended, other))
-            if not self.history.has_ended(other):
-                self.history.broken.append(f"job {ended} ended and the other side of its decision, {other}, did not")
+        for each in [each for each in self._due if each[0] != batch]:
+            self._due.remove(each)
+            if not self.history.has_ended(each[2]):
+                self.history.broken.append(f"job {each[1]} ended and {each[2]}, of the same decision, did not")
+        for each in [each for each in self._begun if each[0] != batch]:
+            self._begun.remove(each)
+            if each[2] not in self.history.records:
+                self.history.broken.append(f"job {each[1]} was created without {each[2]}, of the same decision")
         job_id = message.subject.removeprefix("$KV.JOBS.job.")
         if job_id in self.history.records and job_id != message.subject and message.data:
             self._moved(self.history.job(job_id), batch)
@@ -96,59 +106,97 @@ class Decisions:
             self._done[job_id].add(unit)
 
     def _moved(self, job: job_pb2.Job, batch: str) -> None:
-        other = self._other(job)
-        if other is None:
+        jobs = self._jobs(job)
+        if not jobs:
             return
-        if job.attempt == 1 and job.state in (FAILED, CANCELLED) and other.attempt == 1 and other.state not in ENDED:
-            planned = sum(items for _, items in _sizes(other)) or 2 * _ITEMS
-            there = len(self._answered[other.job_id] | self._failed[other.job_id])
-            if job.HasField("decided") and there < planned:
-                self._due.append((batch, job.job_id, other.job_id))
-            if there + self.most_apart < planned:
-                self._alone[other.job_id] = job.job_id
+        if len(self.history.places[job.job_id]) == 1:
+            self._begun += [(batch, job.job_id, other) for other in job_ids(job) if other not in self.history.records]
+        firsts = len(jobs) == len(job_ids(job)) and all(one.attempt == 1 for one in jobs)
+        if firsts and job.state in (FAILED, CANCELLED):
+            on = [one for one in jobs if one.state not in ENDED]
+            for one in on:
+                planned = sum(items for _, items in _sizes(one)) or one.spec.suite.limit * len(one.spec.suite.tasks)
+                there = len(self._answered[one.job_id] | self._failed[one.job_id])
+                if job.HasField("decided") and not races.is_beaten(job) and there < planned:
+                    self._due.append((batch, job.job_id, one.job_id))
+                if len(on) == 1 and there + self.most_apart < planned:
+                    self._alone[one.job_id] = job.job_id
         if job.attempt == 1 and job.state == COMPLETED and job.job_id in self._alone:
-            self.history.broken.append(f"job {job.job_id} ran on when {other.job_id}, its other side, had ended")
+            self.history.broken.append(
+                f"job {job.job_id} ran on when {self._alone[job.job_id]}, the last other one of its decision, had ended"
+            )
         if job.spec.schedule_id and len(self.history.places[job.job_id]) == 1:
-            self._is_alone(job, other)
+            self._is_alone(job)
         if job.attempt == 1 and job.HasField("decided"):
-            self._check(job, job.decided.verdict, job.decided.pairs)
+            self._check(job, jobs)
 
-    def _is_alone(self, job: job_pb2.Job, other: job_pb2.Job) -> None:
+    def _is_alone(self, job: job_pb2.Job) -> None:
         """Notes a job that a schedule has started while an earlier decision of it was under way."""
-        for job_id in self.history.records.keys() - {job.job_id, other.job_id}:
+        for job_id in self.history.records.keys() - {*job_ids(job)}:
             known = self.history.job(job_id)
             if known.spec.schedule_id == job.spec.schedule_id and known.attempt == 1 and known.state not in ENDED:
                 self.history.broken.append(f"job {job.job_id} was started by a schedule while job {job_id} was live")
 
-    def _other(self, job: job_pb2.Job) -> job_pb2.Job | None:
-        other = job.spec.deciding.against_job_id
-        return self.history.job(other) if other in self.history.records else None
+    def _jobs(self, job: job_pb2.Job) -> list[job_pb2.Job]:
+        """Those of its decision that are there, in its order; none for other jobs."""
+        known = job_ids(job) if job.spec.HasField("deciding") else []
+        return [self.history.job(each) for each in known if each in self.history.records]
 
-    def _check(self, job: job_pb2.Job, verdict: int, pairs: int) -> None:
-        other = self._other(job)
-        found = self.expected(job, other) if other is not None else None
+    def _check(self, job: job_pb2.Job, jobs: Sequence[job_pb2.Job]) -> None:
+        if len(jobs) < 2:
+            return
+        if job.spec.deciding.race_job_ids:
+            standing = self.standing(jobs)
+            wrong = standing.wrong(job, jobs) if standing is not None else ""
+            if wrong:
+                self.history.broken.append(wrong)
+            return
+        found = self.expected(*jobs)
         if found is None:
             return
+        said = job.decided.verdict, job.decided.pairs
         expected = DECISION_VERDICTS.get(found.verdict, 0), found.decided_at
-        if (verdict, pairs) != expected:
+        if said != expected:
             self.history.broken.append(
-                f"job {job.job_id} was decided as {verdict} after {pairs} pairs; its order and answers say "
+                f"job {job.job_id} was decided as {said[0]} after {said[1]} pairs; its order and answers say "
                 f"{expected[0]} after {expected[1]}"
             )
 
-    def expected(self, job: job_pb2.Job, other: job_pb2.Job) -> Evidence | None:
-        """What the order and the models say, whoever answers when; None where an item failed and was answered later."""
-        if any(self._failed[one.job_id] & self._answered[one.job_id] for one in (job, other)):
+    def standing(self, jobs: Sequence[job_pb2.Job]) -> races.Expected | None:
+        """How a race of these jobs ends by the order and the models; None as in `expected`."""
+        if any(self._failed[one.job_id] & self._answered[one.job_id] for one in jobs):
             return None
-        failed = self._failed[job.job_id] | self._failed[other.job_id]
-        baseline, candidate = (other, job) if job.spec.deciding.candidate else (job, other)
+        key = jobs[0].job_id, sum(len(self._failed[one.job_id]) for one in jobs)
+        if key not in self._standings:
+            planned = next(one for one in jobs if one.plan)
+            items = list[races.Item]()
+            for task, position in decision_order.order(planned.plan, planned.spec.deciding.seed):
+                place = planned.plan[task].task, position
+                index = self._index(planned, *place)
+                scores = [
+                    None if place in self._failed[one.job_id] else float(knows(one.spec.model, place[0], index))
+                    for one in jobs
+                ]
+                items.append((place[0], scores))
+            self._standings[key] = races.Expected.of(planned.spec.deciding, items, dict(_sizes(planned)))
+        return self._standings[key]
+
+    def _index(self, job: job_pb2.Job, task: str, position: int) -> int:
+        return _indexes(job.spec.suite.suite, task, job.spec.suite.limit)[position]
+
+    def expected(self, baseline: job_pb2.Job, candidate: job_pb2.Job) -> Evidence | None:
+        """What the order and the models say, whoever answers when; None where an item failed and was answered later."""
+        if any(self._failed[one.job_id] & self._answered[one.job_id] for one in (baseline, candidate)):
+            return None
+        failed = self._failed[baseline.job_id] | self._failed[candidate.job_id]
+        job = baseline if baseline.plan else candidate
         sizes = _sizes(job)
         pairs = []
         for task, position in decision_order.order(job.plan, job.spec.deciding.seed):
             named = sizes[task][0]
             if (named, position) in failed:
                 continue
-            index = _indexes(job.spec.suite.suite, named, job.spec.suite.limit)[position]
+            index = self._index(job, named, position)
             a, b = (float(knows(one.spec.model, named, index)) for one in (baseline, candidate))
             pairs.append(Pair(a, b, named if len(sizes) > 1 else ""))
         side = job.spec.deciding
@@ -162,11 +210,15 @@ class Decisions:
         if not unit.spec.HasField("deciding") or not unit.task or unit.attempt != 1:
             return
         job = self.history.job(job_id)
-        other = self._other(job)
-        if other is None or (job.attempt, other.attempt) != (1, 1):
+        jobs = self._jobs(job)
+        if len(jobs) < 2 or any(one.attempt != 1 for one in jobs):
             return
         ends = _ends(_sizes(job), job.spec.deciding.seed)
-        first = min(self._first(job_id), self._first(other.job_id))
+        on = [one.job_id for one in jobs if one.state not in (FAILED, CANCELLED)]
+        if len(jobs) > 2 and (len(on) < 2 or job_id not in on):
+            # It was on its way when the race ended, or this job in it.
+            return
+        first = min(self._first(one) for one in (on if len(on) > 1 else [one.job_id for one in jobs]))
         if first < len(ends) and ends[unit.unit] - ends[first] > self.most_apart:
             self.history.broken.append(
                 f"unit {unit.unit} of job {job_id} is out while unit {first} of its decision is open"
@@ -183,24 +235,29 @@ class Decisions:
         for request, made in self.asked.items():
             if len(made) > 1:
                 yield f"{request} made {len(made)} decisions"
-        for job_id in self.history.records.keys() - self.history.deleted:
+        started = Counter[int]()
+        for job_id in sorted(self.history.records.keys()):
             job = self.history.job(job_id)
-            other = self._other(job)
-            if other is None:
-                if job.spec.HasField("deciding"):
-                    yield f"job {job_id} has no other side"
+            jobs = self._jobs(job)
+            # Each time of a schedule starts the same.
+            started[job.spec.sampling.seed] += bool(jobs) and not job.spec.schedule_id
+            if len(jobs) < len(job_ids(job)) and jobs:
+                yield f"job {job_id} is without others of its decision"
+            if not jobs or job_id != jobs[0].job_id or any(one.job_id in self.history.deleted for one in jobs):
                 continue
-            if other.job_id in self.history.deleted or job.spec.deciding.candidate:
-                continue
-            yield from self._of_pair(job, other, stored)
-            for one in (job, other):
-                if (
-                    undisturbed
-                    and one.attempt == 1
-                    and one.HasField("decided")
-                    and self._in_vain(one) > self.most_apart
-                ):
+            yield from self._of_race(jobs, stored) if len(jobs) > 2 else self._of_pair(jobs[0], jobs[1], stored)
+            for one in jobs:
+                decided = one.attempt == 1 and one.HasField("decided")
+                if undisturbed and decided and self._in_vain(one) > self.most_apart:
                     yield f"job {one.job_id} was asked {self._in_vain(one)} items after its verdict"
+        for seed, count in started.items():
+            if count > 1:
+                yield f"{count} jobs of decisions were made of one, with the seed {seed}"
+
+    def _of_race(self, jobs: Sequence[job_pb2.Job], stored: Stored) -> Iterator[str]:
+        standing = self.standing(jobs) if all(one.plan for one in jobs) else None
+        if standing is not None:
+            yield from standing.misread(jobs, read_evidence(MemoryConnection(stored), jobs))  # type: ignore[arg-type]
 
     def _of_pair(self, baseline: job_pb2.Job, candidate: job_pb2.Job, stored: Stored) -> Iterator[str]:
         verdicts = [
@@ -280,37 +337,40 @@ def _indexes(suite: str, task: str, limit: int) -> Sequence[int]:
 
 
 class DecisionUsers:
-    """Operations drawn by `chance`; jobs are those of `users`."""
+    """Operations drawn by `chance`; jobs are those of `users`. They start `races`, or decisions between two."""
 
-    def __init__(self, chance: Random, users: Users, decisions: Decisions) -> None:
-        self._chance, self._users, self._decisions = chance, users, decisions
+    def __init__(self, chance: Random, users: Users, decisions: Decisions, *, races: bool) -> None:
+        self._chance, self._users, self._decisions, self._races = chance, users, decisions, races
 
     def operations(self) -> list[tuple[int, Callable[[], Awaitable[None]]]]:
         """What may be done now, each with its weight."""
         return [(4, self.start), *([(8, self.schedule)] if self._users.plans else [])]
 
     async def begin(self) -> None:
-        """What the first of the users does: up to three decisions at once, for two slots."""
-        await asyncio.gather(*(self.start() for _ in range(self._chance.choice([1, 1, 3]))))
+        """What the first of the users does: up to three decisions at once, for two slots; of races up to two."""
+        most = 2 if self._races else 3
+        await asyncio.gather(*(self.start() for _ in range(self._chance.choice([1, 1, most]))))
 
     async def schedule(self) -> None:
         """A decision each minute from now on."""
         await self._users.schedule_of(pb.CreateScheduleRequest(decision=self._request()))
 
     def _request(self) -> pb.StartDecisionRequest:
-        """Between two models, which may be equal or one; without an id."""
+        """Between models, which may be equal or one; without an id."""
         baseline = self._users.bare_spec()
         baseline.suite.suite = "demo"
         baseline.suite.tasks.extend(["sentiment", "entailment"][: self._chance.randint(1, 2)])
-        baseline.suite.limit = _ITEMS
-        candidate = job_pb2.JobSpec()
-        candidate.CopyFrom(baseline)
-        candidate.sampling.seed = self._users.unknown()
-        for spec in (baseline, candidate):
+        baseline.suite.limit = _OF_RACES if self._races else _ITEMS
+        others = [job_pb2.JobSpec() for _ in range(self._chance.choice([2, 2, 3, 4]) if self._races else 1)]
+        for other in others:
+            other.CopyFrom(baseline)
+            other.sampling.seed = self._users.unknown()
+        for spec in (baseline, *others):
             spec.model = self._chance.choice(list(SKILLS))
         return pb.StartDecisionRequest(
             baseline=baseline,
-            candidate=candidate,
+            candidate=others[0],
+            further_candidates=others[1:],
             error=self._chance.choice([0.05, 0.5]),
             margin=self._chance.choice([0.0, 0.0, 0.4]),
             seed=self._chance.randrange(1 << 31),
@@ -324,7 +384,7 @@ class DecisionUsers:
             answer = await self._users.start_decision(request)
             if answer is not None:
                 self._decisions.asked[request.request_id].add(answer.decision_id)
-                made = [answer.baseline.job_id, answer.candidate.job_id]
+                made = [one.job_id for one in (answer.baseline, answer.candidate, *answer.further_candidates)]
                 self._users.jobs.extend(job_id for job_id in made if job_id not in self._users.jobs)
                 if self._chance.random() < 0.8:
                     return

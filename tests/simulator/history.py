@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from services.bus import KIND_ITEMS, JobHeaders
 from services.evaluator.datasets.rows import sample
+from services.words.decisions import job_ids
 from tests.simulator.model import CallKey
 from tests.simulator.processes import SLOTS, catalogue
 from tests.simulator.streams import Stored, Stream
@@ -117,16 +118,16 @@ class History:
         if not known and place != (PENDING, 1):
             self.broken.append(f"job {job_id} began as {_words(place)}")
         known.append(place)
-        # Both jobs of a decision share one.
+        # All jobs of a decision share one.
         holding = {self._sharing(job) for job, places in self.places.items() if places[-1][0] in _HOLDS_SLOT}
         if len(holding) > SLOTS:
             self.broken.append(f"{len(holding)} jobs hold {SLOTS} slots")
 
     def _sharing(self, job_id: str) -> str:
         job = self.job(job_id)
-        other = job.spec.deciding.against_job_id
-        both = job.attempt == 1 and other in self.records and self.job(other).attempt == 1
-        return min(job_id, other) if both else job_id
+        if job.attempt != 1 or not job.spec.HasField("deciding"):
+            return job_id
+        return min(each for each in job_ids(job) if each in self.records and self.job(each).attempt == 1)
 
     def _answered(self, message: Stored) -> None:
         batch = item_result_pb2.ItemResultBatch()

@@ -31,7 +31,7 @@ from services.scheduler.webhooks import deliveries
 from services.scheduler.webhooks.courier import Courier
 from tests.simulator.history import FINALIZING, PENDING
 from tests.simulator.planted_datasets import DATASET_BUGS
-from tests.simulator.planted_decisions import DECISION_BUGS
+from tests.simulator.planted_decisions import DECISION_BUGS, RACE_BUGS
 from touchstone.v1 import results_service_pb2
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -307,6 +307,7 @@ BUGS: dict[str, Plant] = {
     **EXPERIMENT_BUGS,
     **JUDGE_BUGS,
     **DECISION_BUGS,
+    **RACE_BUGS,
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from services import decision_order
-from services.results.decisions import answers
+from services.results.decisions import answers, evidence
 from services.scheduler.jobs.job import Job
 from services.scheduler.lifecycle import deciding
 from services.scheduler.lifecycle.job_registry import JobRegistry
@@ -55,8 +55,24 @@ def _stop_one_by_one() -> AbstractContextManager[Any]:
     return patch.object(JobRegistry, "finish_all", finish_all)
 
 
+def _create_one_by_one() -> AbstractContextManager[Any]:
+    """Each job of a decision is created in a write of its own: a crash in between leaves some of them out."""
+
+    async def commit_all(self: JobRegistry, jobs: Sequence[Job], actor: str, action: str) -> None:
+        for job in jobs:
+            await right(self, [job], actor, action)
+
+    right = JobRegistry.commit_all
+    return patch.object(JobRegistry, "commit_all", commit_all)
+
+
 DECISION_BUGS: dict[str, Plant] = {
     "count-as-they-come": _count_as_they_come,
     "stop-one-by-one": _stop_one_by_one,
     "run-on-alone": partial(patch.object, deciding, "_ENDED", ()),
 }
+RACE_BUGS: dict[str, Plant] = {
+    "create-one-by-one": _create_one_by_one,
+    "forget-the-number-of-pairs": partial(patch.object, evidence, "pair_error", lambda error, models: error),
+}
+"""The same of races."""

@@ -11,12 +11,21 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from tests.simulator.kinds import has_datasets, has_decisions, has_experiments, has_judges, has_races
 from tests.simulator.planted import EXPERIMENT_BUGS, JUDGE_BUGS, planted
 from tests.simulator.planted_datasets import DATASET_BUGS
-from tests.simulator.planted_decisions import DECISION_BUGS
-from tests.simulator.simulation import has_datasets, has_decisions, has_experiments, has_judges, report, simulate
+from tests.simulator.planted_decisions import DECISION_BUGS, RACE_BUGS
+from tests.simulator.simulation import report, simulate
 
 HASH_SEED = "0"
+_WORLDS = (
+    (DATASET_BUGS, has_datasets),
+    (EXPERIMENT_BUGS, has_experiments),
+    (JUDGE_BUGS, has_judges),
+    (DECISION_BUGS, has_decisions),
+    (RACE_BUGS, has_races),
+)
+"""Bugs, and the only worlds in which they can be found."""
 
 
 def main() -> int:
@@ -35,15 +44,8 @@ def main() -> int:
     if options.seed is not None:
         return _one(options.seed, options.bug)
     seeds = range(options.first, options.first + options.seeds)
-    if options.bug in DATASET_BUGS:
-        return _many([seed for seed in seeds if has_datasets(seed)], options.processes, options.bug)
-    if options.bug in EXPERIMENT_BUGS:
-        return _many([seed for seed in seeds if has_experiments(seed)], options.processes, options.bug)
-    if options.bug in JUDGE_BUGS:
-        return _many([seed for seed in seeds if has_judges(seed)], options.processes, options.bug)
-    if options.bug in DECISION_BUGS:
-        return _many([seed for seed in seeds if has_decisions(seed)], options.processes, options.bug)
-    return _many(seeds, options.processes, options.bug)
+    worlds = next((has for bugs, has in _WORLDS if options.bug in bugs), None)
+    return _many([seed for seed in seeds if worlds is None or worlds(seed)], options.processes, options.bug)
 
 
 def _one(seed: int, bug: str) -> int:

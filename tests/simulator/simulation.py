@@ -26,6 +26,7 @@ from tests.simulator.faults import Faults, Weather
 from tests.simulator.history import ENDED, History, name
 from tests.simulator.jetstream import FakeServer
 from tests.simulator.judges import Judges, JudgeUsers
+from tests.simulator.kinds import APART, has_datasets, has_decisions, has_experiments, has_judges, has_races
 from tests.simulator.loop import SimLoop, SimulationError
 from tests.simulator.model import Models
 from tests.simulator.processes import CALLS, STANDBY, Installation, evaluator, replaced, results, scheduler
@@ -38,14 +39,8 @@ _END_S = 240.0
 """Virtual seconds within which every job ends once there are no more faults."""
 _EXPORTS = 10
 """Of the last job, some of which end early."""
-_WITH_DATASETS, _APART = 0.15, 2**32
-"""The share of worlds with datasets."""
-_WITH_EXPERIMENTS = 0.05
-"""The share of worlds with experiments; these have datasets, too."""
-_WITH_JUDGES = 0.05
-"""The same of worlds with judges of single jobs."""
-_WITH_DECISIONS, _WITH_PLANS, _REFUSED, _FEW_SLOW = 0.03, 0.3, 0.03, 0.05
-"""The share of worlds with decisions, of these with schedules in any case, of calls that some refuse for good, and of
+_WITH_PLANS, _REFUSED, _FEW_SLOW = 0.3, 0.03, 0.05
+"""Of worlds with decisions, the share with schedules in any case, the share of calls that some refuse for good, and of
 calls that are slow."""
 _WITH_GAPS, _GAPS = 0.7, 0.04
 """The share of these in which items stay without an answer at first, and of such calls: their jobs run again after they
@@ -91,7 +86,7 @@ class Simulation:
         self.receivers = Receivers(chance)
         self.promises = Promises(self.history, self.nats, self.receivers)
         self.history.failures_are_injected = self.weather.fails > 0
-        self.plans = chance.random() < 0.2 or (has_decisions(seed) and Random(seed + 7 * _APART).random() < _WITH_PLANS)
+        self.plans = chance.random() < 0.2 or (has_decisions(seed) and Random(seed + 7 * APART).random() < _WITH_PLANS)
         self.datasets = Datasets(self.history) if has_datasets(seed) else None
         self.experimenters: ExperimentUsers | None = None
         self.experiments = Experiments(self.history) if has_experiments(seed) else None
@@ -170,15 +165,16 @@ class Simulation:
         if self.judges is not None:
             judging, others = JudgeUsers(self.chance, users, self.judges), users.more
             users.more, users.begin = lambda: others() + judging.operations(), judging.begin
-        if self.judges is not None and Random(self.seed + 4 * _APART).random() < _WITH_GAPS:
+        if self.judges is not None and Random(self.seed + 4 * APART).random() < _WITH_GAPS:
             self.models.refusing = _GAPS
         if self.decisions is not None:
             self.models.slow = min(self.models.slow, _FEW_SLOW)
             self.decisions.evaluators = sum(each.startswith("e") for each in names)
             self.decisions.calls = CALLS * self.decisions.evaluators
-            deciding, more = DecisionUsers(self.chance, users, self.decisions), users.more
+            deciding = DecisionUsers(self.chance, users, self.decisions, races=has_races(self.seed))
+            more = users.more
             users.more, users.begin = lambda: more() + deciding.operations(), deciding.begin
-            self.models.refusing = _REFUSED if Random(self.seed + 6 * _APART).random() < 0.3 else 0.0
+            self.models.refusing = _REFUSED if Random(self.seed + 6 * APART).random() < 0.3 else 0.0
         await self._busy(faults, users)
         faults.calm()
         self.models.refusing = 0.0
@@ -348,26 +344,6 @@ def _undisturbed() -> Iterator[None]:
     finally:
         gc.enable()
         logging.disable(logging.NOTSET)
-
-
-def has_datasets(seed: int) -> bool:
-    """Drawn apart, so that worlds without are what they were before there were any with."""
-    return has_experiments(seed) or has_judges(seed) or Random(seed + _APART).random() < _WITH_DATASETS
-
-
-def has_experiments(seed: int) -> bool:
-    """As `has_datasets`."""
-    return Random(seed + 2 * _APART).random() < _WITH_EXPERIMENTS
-
-
-def has_judges(seed: int) -> bool:
-    """As `has_datasets`."""
-    return Random(seed + 3 * _APART).random() < _WITH_JUDGES
-
-
-def has_decisions(seed: int) -> bool:
-    """As `has_datasets`."""
-    return Random(seed + 5 * _APART).random() < _WITH_DECISIONS
 
 
 def simulate(seed: int, *, verbose: bool = False) -> Outcome:
