@@ -30,6 +30,7 @@ _ROUND_S = 60.0
 """Then jobs that were deleted, and those that have ended meanwhile, come first again."""
 _LATE = timedelta(seconds=30)
 """Answers that were under way at a job's end arrive within this time."""
+_LATEST_S = 300.0
 _DIGITS = 16
 _SUFFIX, _FRESH = ".parquet", ".parquet.new"
 
@@ -56,8 +57,9 @@ class JobFiles:
         """By day, what `_days` said of the jobs whose files are up to date."""
 
     async def run(self) -> None:
-        """Keeps the files up to date, until cancelled."""
-        looked = False
+        """Keeps the files up to date, until cancelled. It waits while something is stored, up to five minutes:
+        the file of 5,000 items takes a third of a second, which held up the ends of running jobs."""
+        looked, version, over_at = False, -1, 0.0
         while True:
             try:
                 if not looked:
@@ -65,7 +67,10 @@ class JobFiles:
                     looked = True
             except OSError as error:
                 log.warning("writing the files of finished jobs is delayed: %s", error)
-            if looked and self._room.level is bus.Level.ENOUGH:
+            rests, version = self._database.version == version, self._database.version
+            due = rests or time.monotonic() > over_at
+            if looked and due and self._room.level is bus.Level.ENOUGH:
+                over_at = time.monotonic() + _LATEST_S
                 await self.bring_up_to_date(datetime.now(UTC).replace(tzinfo=None) - _LATE)
             await asyncio.sleep(_CHECK_S)
 

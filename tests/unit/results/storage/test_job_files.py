@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from pathlib import Path
 
@@ -123,3 +124,38 @@ async def test_what_stands_in_the_place_of_a_jobs_file_is_replaced(tmp_path: Pat
     await database.close()
     assert names(folder) == [f"j{n}.1.0" for n in range(JOBS)]
     assert all(file.is_file() and is_whole(file) for file in folder.iterdir())
+
+
+async def test_files_wait_while_answers_are_stored_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(open_file(tmp_path / "results.duckdb"))
+    files = JobFiles(database, tmp_path / "jobs", bus.Room())
+    rounds: list[int] = []
+
+    async def noted(ended_by: datetime) -> None:
+        rounds.append(database.version)
+
+    monkeypatch.setattr(files, "bring_up_to_date", noted)
+    monkeypatch.setattr(job_files, "_CHECK_S", 0.01)
+    running = asyncio.create_task(files.run())
+
+    async def after(rounds_more: int, *, storing: bool) -> None:
+        async with asyncio.timeout(60):
+            wanted = len(rounds) + rounds_more
+            while len(rounds) < wanted:
+                if storing:
+                    database.version += 1
+                await asyncio.sleep(0)
+
+    await after(2, storing=False)
+    seen = len(rounds)
+    for _ in range(1000):
+        database.version += 1
+        await asyncio.sleep(0.0001)
+    assert len(rounds) <= seen + 1
+    monkeypatch.setattr(job_files, "_LATEST_S", 0.05)
+    await after(2, storing=False)
+    await after(3, storing=True)
+    running.cancel()
+    await database.close()
