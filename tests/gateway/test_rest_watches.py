@@ -34,7 +34,7 @@ async def test_what_cannot_be_watched_is_said(gateway: Running) -> None:
         ({"reference": "x"}, 422, "a job's id"),
         ({"reference": UNKNOWN}, 404, "not found"),
         ({"again": UNKNOWN}, 404, "not found"),
-        ({"again": job_id}, 400, "another run of the reference's model"),
+        ({"again": job_id}, 400, "another job than the reference"),
         ({"items": 0}, 422, "items must be between 1 and 100."),
         ({"error": 0}, 422, "error must be above 0"),
         ({"error": 0.5}, 422, "0.2"),

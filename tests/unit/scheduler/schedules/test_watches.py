@@ -97,7 +97,7 @@ async def test_another_model_or_endpoint_can_be_watched(world: World) -> None:
     [
         ({"reference_job_id": ""}, InvalidRequestError, "Name the job"),
         ({"reference_job_id": "none"}, NotFoundError, "not found"),
-        ({"again_job_id": "old"}, InvalidRequestError, "another run"),
+        ({"again_job_id": "old"}, InvalidRequestError, "another job"),
         ({"again_job_id": "none"}, NotFoundError, "not found"),
         ({"items": 101}, InvalidRequestError, "between 1 and 100"),
         ({"items": -1}, InvalidRequestError, "between 1 and 100"),
