@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -248,7 +249,7 @@ class Simulation:
             return ["no job can be created any more"]
         for _ in range(_EXPORTS):
             # A schedule may have come due meanwhile.
-            if not await self._rest():
+            if not await self._rest(users):
                 return self._restless()
             if self.history.live() or await users.export_of(last):
                 break
@@ -256,20 +257,24 @@ class Simulation:
             return [f"job {last} cannot be exported"]
         if uploaders is not None and not await uploaders.delete_last(dataset_id):
             return [f"dataset {dataset_id} cannot be deleted"]
-        if not await self._rest():
+        if not await self._rest(users):
             return self._restless()
-        if self.experimenters is not None and (left := await self.experimenters.last(self._rest)):
+        if self.experimenters is not None and (left := await self.experimenters.last(partial(self._rest, users))):
             return [left]
         if not self.plans and not await users.delete_last():
             return ["no job can be deleted any more"]
-        return [] if await self._rest() else self._restless()
+        return [] if await self._rest(users) else self._restless()
 
-    async def _rest(self) -> bool:
-        """Waits until everything has ended; whether it has within the time."""
-        until = self.loop.time() + _END_S
+    async def _rest(self, users: Users) -> bool:
+        """Waits until everything has ended; whether it has within the time. After half of it, schedules end: decisions
+        may take longer than the minute after which others come due."""
+        until, last_call = self.loop.time() + _END_S, self.loop.time() + _END_S / 2
         while self._unfinished():
             if self.installation.ended or self.history.broken or self.loop.time() > until:
                 return False
+            if self.loop.time() > last_call:
+                last_call = until
+                await users.end_schedules()
             await asyncio.sleep(0.5)
         return True
 

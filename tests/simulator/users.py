@@ -206,7 +206,13 @@ class Users:
     async def unschedule(self) -> None:
         if not self._history.schedules:
             return
-        chosen = self._chance.choice(list(self._history.schedules))
+        await self._end(self._chance.choice(list(self._history.schedules)))
+
+    async def end_schedules(self) -> None:
+        for chosen in list(self._history.schedules):
+            await self._end(chosen)
+
+    async def _end(self, chosen: str) -> None:
         created, deleted = self._history.schedules[chosen]
         self._history.schedules[chosen] = created, bool(deleted)
         request = pb.DeleteScheduleRequest(schedule_id=chosen)
