@@ -75,9 +75,14 @@ async def test_without_scripts_a_decision_is_started_and_read(gateway: Running, 
 async def test_no_page_of_decisions_scrolls_sideways(gateway: Running, visitor: Visitor, dark: bool) -> None:
     long = ("vendor/" + "a-very-long-name-" * 6, "vendor/" + "another-long-name-" * 6)
     found = fake_decisions.add(gateway.world, models=long, margin=0.05, items=900)
+    live = fake_decisions.add(gateway.world, upto=150)
     page = await visitor.page(dark=dark)
     for width in (390, 1024, 1440):
         await page.set_viewport_size({"width": width, "height": 900})
-        for address in ("/decisions", f"/decisions/{found.decision_id}", "/decisions/new"):
+        for address in (
+            "/decisions",
+            *(f"/decisions/{one.decision_id}" for one in (found, live)),
+            "/decisions/new",
+        ):
             await page.goto(address)
             assert await page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
