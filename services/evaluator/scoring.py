@@ -12,6 +12,9 @@ from services.evaluator.endpoint_calls import ItemCall, UnitCalls
 from services.evaluator.items.task import Response
 from touchstone.v1 import item_result_pb2
 
+MOST_WAITING = 32
+"""Answers. Where they come faster than they can be scored, calls wait for them: a kill would lose what waits."""
+
 
 class Scoring:
     """Adds results to the packers of their units. `fail` gets a call whose answer could not be scored, and why.
@@ -31,7 +34,9 @@ class Scoring:
             return
         # What is built in is scored in this thread: another one for each answer would cost more than the scoring.
         self._waiting.append((call, response))
-        if len(self._waiting) == 1:
+        if len(self._waiting) > MOST_WAITING:
+            self._score_one()
+        elif len(self._waiting) == 1:
             asyncio.get_running_loop().call_soon(self._turn)
 
     def score(self) -> None:

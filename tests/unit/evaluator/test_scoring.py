@@ -12,7 +12,7 @@ import pytest
 from services.evaluator import item_result
 from services.evaluator.endpoint_calls import ItemCall
 from services.evaluator.items.task import Response
-from services.evaluator.scoring import Scoring
+from services.evaluator.scoring import MOST_WAITING, Scoring
 
 ANSWER = Response(text="4")
 
@@ -61,6 +61,14 @@ async def test_what_is_ready_goes_out_before_answers_are_scored_one_in_each_turn
     await waiting.add(call(packer, 3), ANSWER)
     await asyncio.sleep(0)
     assert packer.added == [0, 1, 2, 3]
+
+
+async def test_no_more_than_32_answers_wait_however_fast_they_come() -> None:
+    packer, waiting = Packer(), scoring([])
+    for position in range(100):
+        await waiting.add(call(packer, position), ANSWER)
+        assert position + 1 - len(packer.added) <= MOST_WAITING
+    assert packer.added == list(range(100 - MOST_WAITING))
 
 
 async def test_one_that_cannot_be_scored_does_not_keep_others() -> None:

@@ -37,6 +37,7 @@ async def test_rounds_go_on_while_a_checkpoint_is_to_be_done(database: Database)
     database.behind = True
     for _ in range(3):
         await asyncio.wait_for(anext(coming), 60)
+    assert database.version == 0
     await coming.aclose()
 
 
@@ -45,4 +46,5 @@ async def test_a_round_comes_in_time_without_a_change(database: Database, monkey
     coming = rounds(database, 0.01)
     for _ in range(3):
         await asyncio.wait_for(anext(coming), 60)
+    assert database.version == 0
     await coming.aclose()
