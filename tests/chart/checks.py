@@ -7,7 +7,7 @@ from pathlib import Path
 
 import helm_python as helm
 
-from tests.chart import confinement, flows, references, settings, strict
+from tests.chart import confinement, dangers, flows, references, settings, strict
 from tests.chart.rendered import CHART, WORKLOADS, Object, component, labels, name, of_kind, render
 
 HTTP = "TCP 8080"
@@ -28,6 +28,7 @@ def faults(values: Object, chart: Path = CHART, versions: Sequence[str] = strict
     yield from confinement.faults(objects)
     yield from flows.faults(objects, opened(objects, values))
     yield from settings.faults(objects)
+    yield from dangers.faults(objects, values)
 
 
 def opened(objects: list[Object], values: Object) -> set[flows.Flow]:

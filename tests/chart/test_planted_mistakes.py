@@ -271,6 +271,16 @@ def assert_found(values: Object, chart: Path, said: str) -> None:
     raise AssertionError(f"Not found: {said!r}, but {others}")
 
 
+def assert_found_in_template(file: str, template: str, right: str, wrong: str, said: str, folder: Path) -> None:
+    chart = folder / CHART.name
+    shutil.copytree(CHART, chart)
+    path = chart / "templates" / template
+    text = path.read_text()
+    assert right in text
+    path.write_text(text.replace(right, wrong))
+    assert_found(FILES[file], chart, said)
+
+
 @pytest.mark.parametrize("mistake", VALUES)
 def test_a_mistake_in_values_is_found(mistake: str) -> None:
     file, path, value, said = VALUES[mistake]
@@ -279,11 +289,4 @@ def test_a_mistake_in_values_is_found(mistake: str) -> None:
 
 @pytest.mark.parametrize("mistake", TEMPLATES)
 def test_a_mistake_in_a_template_is_found(mistake: str, tmp_path: Path) -> None:
-    file, template, right, wrong, said = TEMPLATES[mistake]
-    chart = tmp_path / CHART.name
-    shutil.copytree(CHART, chart)
-    path = chart / "templates" / template
-    text = path.read_text()
-    assert right in text
-    path.write_text(text.replace(right, wrong))
-    assert_found(FILES[file], chart, said)
+    assert_found_in_template(*TEMPLATES[mistake], tmp_path)

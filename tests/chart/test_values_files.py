@@ -67,6 +67,17 @@ def test_settings_reach_every_service() -> None:
     assert given["scheduler"]["TOUCHSTONE_RUNNING_JOBS"] == "7"
 
 
+def test_a_server_need_not_ask_for_certificates() -> None:
+    assert list(faults({**FILES["together"], "tls": {"enabled": True, "clientCertificates": False}})) == []
+
+
+def test_own_jobs_only_is_for_all_who_read() -> None:
+    given = {process(one): environ(one) for one in processes(render({**FILES["replica"], "reads": "own"}))}
+    assert {one for one, variables in given.items() if variables.get("TOUCHSTONE_READS") == "own"} == {
+        *("scheduler", "results", "replica")
+    }
+
+
 def test_the_least_is_not_above_the_most() -> None:
     values = {**FILES["keda"], "gateway": {"replicas": 9}, "evaluatorDefaults": {"replicas": {"least": 7}}}
     for one in of_kind(render(values), "HorizontalPodAutoscaler"):
