@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from deploy.local.pulse import Pulse, State, Verdict
 from deploy.local.state import processor_seconds
 
-ASK_EVERY_S = 2.0
+ASK_EVERY_S, WELL_EVERY_S = 2.0, 5.0
+"""How often a process is asked, and one that was well. With little patience, both are the first."""
 
 Look = Callable[[], Awaitable[State]]
 
@@ -29,8 +30,10 @@ async def watch(
     pulse = Pulse(patience_s)
     known: int | None = None
     asked, used = time.monotonic(), 0.0
+    every_s = ASK_EVERY_S
     while True:
-        await asyncio.sleep(ASK_EVERY_S)
+        await asyncio.sleep(every_s)
+        every_s = ASK_EVERY_S
         now = pid()
         if now != known:
             pulse.begin()
@@ -41,6 +44,8 @@ async def watch(
         state = await look()
         if pid() != now:
             continue
+        if state is State.WELL and patience_s >= 2 * WELL_EVERY_S:
+            every_s = WELL_EVERY_S
         moment, total = time.monotonic(), processor_seconds(now)
         verdict = pulse.check(state, moment - asked, max(0.0, total - used), room=has_room())
         asked, used = moment, total

@@ -21,7 +21,7 @@ from nats.aio.msg import Msg
 
 from services import environment
 from services.bus.login import PLAIN, Login
-from services.bus.operations import Bus
+from services.bus.operations import Bus, Told
 from services.errors import InvalidRequestError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _LEAST_RESULTS_BYTES = 2**20
 _UNHEARD_MS = 10_000
 _ANSWER_S = 3.0
 _CANCEL_AGAIN_S = 0.1
-_LOOK_S, _LOST_LOOK_S = 2.0, 0.5
+_LOOK_S, _LOST_LOOK_S = 5.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
     """Connects to a node of NATS and stays connected, also by way of other nodes of its cluster. `url` may have several
     URLs, separated by commas. Raises UnavailableError when no node answers in `timeout_s`, or none takes the login."""
 
-    told: set[Callable[[], None]] = set()
+    told = Told()
 
     async def on_error(error: Exception) -> None:
         # Permission denials look like timeouts to the caller; their real text comes only here.
@@ -187,6 +187,8 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
     async def on_disconnect() -> None:
         # Also called by an orderly close.
         log.info("nats: disconnected")
+        for tell in list(told.of_breaks):
+            tell()
 
     async def on_closed() -> None:
         if not client.leaving:
@@ -197,7 +199,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
     async def on_reconnect() -> None:
         log.info("nats: connected again")
         client.hurry()
-        for tell in list(told):
+        for tell in list(told.of_reconnects):
             tell()
 
     options: dict[str, Any] = {
@@ -267,17 +269,24 @@ async def open_bus(settings: Settings, name: str) -> Bus:
 async def watch_nats(bus: Bus, tell: Callable[[bool], Awaitable[None]]) -> None:
     """Tells whether NATS can be used, at first and at each change, until cancelled."""
     told: bool | None = None
-    while True:
-        well = await bus.answers(_ANSWER_S)
-        if not well and told and bus.connected:
-            # A busy server may miss one.
+    broken = asyncio.Event()
+    with bus.telling_of_breaks(broken.set):
+        while True:
+            broken.clear()
             well = await bus.answers(_ANSWER_S)
-        if well != told:
-            if told is not None:
-                log.log(logging.INFO if well else logging.WARNING, "NATS %s", "answers again" if well else "is lost")
-            await tell(well)
-            told = well
-        await asyncio.sleep(_LOOK_S if well else _LOST_LOOK_S)
+            if not well and told and bus.connected:
+                # A busy server may miss one.
+                well = await bus.answers(_ANSWER_S)
+            if well != told:
+                if told is not None:
+                    log.log(
+                        logging.INFO if well else logging.WARNING, "NATS %s", "answers again" if well else "is lost"
+                    )
+                await tell(well)
+                told = well
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S if well else _LOST_LOOK_S):
+                    await broken.wait()
 
 
 async def require_sync(monitor_url: str, *, all_nodes: bool = False) -> None:

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from math import fsum
 from typing import Any
@@ -91,22 +91,42 @@ def _has_majority(cluster: Mapping[str, Any]) -> bool:
     return bool(cluster.get("leader")) and 2 * (1 + len(heard)) > 1 + len(others)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Who is called when a connection breaks, and after each reconnect."""
+
+    of_breaks: set[Callable[[], None]] = field(default_factory=set)
+    of_reconnects: set[Callable[[], None]] = field(default_factory=set)
+
+
+@contextmanager
+def _among(told: set[Callable[[], None]], tell: Callable[[], None]) -> Iterator[None]:
+    told.add(tell)
+    try:
+        yield
+    finally:
+        told.discard(tell)
+
+
 class Bus(KeyValues):
     """One connection to NATS with the operations that the services share."""
 
-    def __init__(self, client: Client, told: set[Callable[[], None]] | None = None) -> None:
-        """`told` are called after each reconnect."""
+    def __init__(self, client: Client, told: Told | None = None) -> None:
+        """`told` are called when the connection breaks, and after each reconnect."""
         super().__init__(client)
-        self._told = set() if told is None else told
+        self._told = told or Told()
 
     @contextmanager
     def telling_of_reconnects(self, tell: Callable[[], None]) -> Iterator[None]:
         """Calls `tell` after each reconnect."""
-        self._told.add(tell)
-        try:
+        with _among(self._told.of_reconnects, tell):
             yield
-        finally:
-            self._told.discard(tell)
+
+    @contextmanager
+    def telling_of_breaks(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Calls `tell` each time the connection breaks."""
+        with _among(self._told.of_breaks, tell):
+            yield
 
     async def ensure(self, results_max_bytes: int, replicas: int = 1) -> None:
         """Creates missing streams: see `services.bus.streams.ensure`."""

@@ -221,6 +221,7 @@ _RIGHTS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
         ],
         [
             contract.kv_subject(contract.JOBS, contract.job_key("*")),
+            contract.kv_subject(contract.JOBS, contract.drain_key("*")),
             contract.SPLITS,
             contract.split_session_subject("*"),
             "call.>",

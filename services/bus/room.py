@@ -37,6 +37,8 @@ RETRY_AFTER_S = 30
 _LOOK_EVERY_S = 1.0
 _ASK_EVERY_S = 5.0
 """How long an answer of a NATS that is well counts: to ask every second took half of a scheduler's time at rest."""
+_TELL_EVERY_S = 5.0
+"""How often this is repeated to the scheduler, which may have missed it."""
 _TOLD_S = 300.0
 """How long a results service's last report counts after it has fallen silent: without room it cannot start."""
 _TIMEOUT_S = 2.0
@@ -171,6 +173,7 @@ class Room:
         self._folder, self._low, self._monitor_url = folder, low, monitor_url
         self._well_until = 0.0
         self._told: tuple[float, Level, str] = (0.0, Level.ENOUGH, "")
+        self._changed = asyncio.Event()
         self.level = Level.ENOUGH
         self.sentence = ""
         """What keeps new work from being accepted, for users; empty while there is enough room."""
@@ -219,14 +222,19 @@ class Room:
         until, told, said = self._told
         if told > level and time.monotonic() < until:
             level, sentence = told, said
+        if (level, sentence) != (self.level, self.sentence):
+            self._changed.set()
         self.level, self.sentence = level, sentence
 
     async def tell(self, connection: Bus) -> None:
         """Keeps the scheduler informed, until cancelled."""
         while True:
+            self._changed.clear()
             with suppress(nats.errors.Error, OSError):
                 await connection.client.publish(ROOM, json.dumps([int(self.level), self.sentence]).encode())
-            await asyncio.sleep(_LOOK_EVERY_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TELL_EVERY_S):
+                    await self._changed.wait()
 
     async def listen(self, connection: Bus) -> None:
         """Also counts what the results service reports, from now on and as long as the connection lives."""

@@ -6,11 +6,23 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from nats.aio.msg import Msg
 
-from services.bus import JOBS, Bus, JobHeaders, ProviderBatches, end_tasks, is_marker, job_key, kv_subject, unit_token
+from services.bus import (
+    JOBS,
+    Bus,
+    JobHeaders,
+    ProviderBatches,
+    drain_key,
+    end_tasks,
+    is_marker,
+    job_key,
+    kv_subject,
+    unit_token,
+)
 from services.evaluator.announce import Announcer
 from services.evaluator.calls.server import CallServer
 from services.evaluator.catalogue import Catalogue
@@ -38,7 +50,7 @@ from touchstone.v1 import unit_pb2
 log = logging.getLogger(__name__)
 
 _AGAIN_S = 0.25
-_DRAIN_LOOK_S = 1.0
+_DRAIN_LOOK_S, _DRAIN_AGAIN_S = 5.0, 1.0
 _JOB_SUBJECT = kv_subject(JOBS, job_key(""))
 
 
@@ -111,11 +123,13 @@ class Worker:
         pairs = list(zip(self._workers, self._listings, strict=True))
         self._calls = CallServer(bus, pairs, settings.name, budgets)
         self._drained = False
+        self._drain_news = asyncio.Event()
         self._announcer = Announcer(settings.name, bus, catalogue, self._hand, pairs, plugins.announced())
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], Awaitable[None]]) -> None:
         """Works until `stop` is set, then drains. Calls `ready` once it is announced and its consumers exist."""
         await self._bus.kv_watch(JOBS, job_key("*"), self._job_changed)
+        await self._bus.kv_watch(JOBS, drain_key(self._settings.name), self._drain_changed)
         await until_stored(self._planner.open, "the consumer of planning units")
         await until_stored(self._rescorer.open, "the consumer of stored answers")
         for worker in self._workers:
@@ -186,11 +200,18 @@ class Worker:
     async def _drain_changes(self) -> bool:
         """Returns when an admin drains or resumes this evaluator."""
         while True:
+            self._drain_news.clear()
             drained = await self._is_drained()
             if drained != self._drained:
                 self._drained = drained
                 return drained
-            await asyncio.sleep(_DRAIN_LOOK_S)
+            # News is lost while NATS is away.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DRAIN_LOOK_S):
+                    await self._drain_news.wait()
+
+    async def _drain_changed(self, _: Msg) -> None:
+        self._drain_news.set()
 
     async def _is_drained(self) -> bool:
         """Whether an admin drains this evaluator. Waits while NATS is away."""
@@ -199,7 +220,7 @@ class Worker:
                 return await self._bus.is_drained(self._settings.name)
             except TRANSIENT as error:
                 log.warning("cannot look up whether this evaluator is drained (%s)", str(error) or type(error).__name__)
-                await asyncio.sleep(_DRAIN_LOOK_S)
+                await asyncio.sleep(_DRAIN_AGAIN_S)
 
     async def _newest(self, unit: unit_pb2.Unit) -> int:
         about = f"the newest message of unit {unit_token(unit.unit)} of job {unit.job_id}"

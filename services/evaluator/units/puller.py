@@ -15,7 +15,7 @@ from services.evaluator.storing import TRANSIENT
 
 log = logging.getLogger(__name__)
 
-_PULL_S = 2.0
+_PULL_S = 5.0
 """A pull request does not survive a restart of NATS, so each waits at most this long."""
 _LOOK_S = 1.0
 _LAST_S = 0.1
@@ -76,8 +76,9 @@ class Puller:
                 await asyncio.sleep(0.25)
                 continue
             # A reconnect also moves it: requests broke with the connection.
+            left = self._asked_until - asyncio.get_running_loop().time() if self._asked else 0.0
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
+                async with asyncio.timeout(max(0.0, left) + _LOOK_S):
                     await self._moved.wait()
 
     async def _ask(self) -> None:

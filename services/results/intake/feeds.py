@@ -38,7 +38,8 @@ Store = Callable[[Connection, Sequence[Msg]], None]
 _LINGER_S = 0.1
 _FEW_MESSAGES = BATCH // 2
 """Below this number of messages, a pause follows, so that small messages share the next commit."""
-_ROOM_CHECK_S = 1.0
+_ROOM_CHECK_S, _REST_CHECK_S = 1.0, 10.0
+"""While messages are stored, and while none are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +293,13 @@ async def keep_room(connection: bus.Bus, feed: Feed, room: bus.Room, holding: as
     """Once RESULTS is half full or the disk is low, purges what is on disk here and no longer needed by the scheduler.
     Not while `holding` is held, and not on a full disk: a purge that NATS cannot write leaves it holding the stream's
     lock, and all that ask about the stream wait until NATS is killed."""
+    checked, over_at = -1, 0.0
     while True:
         await asyncio.sleep(_ROOM_CHECK_S)
+        now = asyncio.get_running_loop().time()
+        if feed.position == checked and room.level is bus.Level.ENOUGH and now < over_at:
+            continue
+        checked, over_at = feed.position, now + _REST_CHECK_S
         try:
             async with holding:
                 await _purge(connection, feed.position, room)

@@ -80,6 +80,7 @@ class Deciding:
         self._news = asyncio.Event()
         # Decisions of an earlier leadership may be made already.
         self._news.set()
+        registry.tell_of_moves(self._news.set)
         self._unseen: set[str] = set()
         """Decisions with answers that no look has seen."""
         self._begun = False
@@ -170,7 +171,8 @@ class Deciding:
         while True:
             heed_cancel()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), _AGAIN_S)
+                async with asyncio.timeout(_AGAIN_S if self._unseen else None):
+                    await self._news.wait()
             self._news.clear()
             under_way = self._under_way()
             unseen = {*under_way} if not self._begun else self._unseen

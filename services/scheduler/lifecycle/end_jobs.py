@@ -111,28 +111,34 @@ class Settling:
         """By job, the attempt and the late answer up to which its counts are right."""
         self._failures: Counter[str] = Counter()
         """By job, how often the results service has failed since its last answer."""
+        self._news = asyncio.Event()
+        registry.tell_of_moves(self._news.set)
 
     def late(self, job: Job, sequence: int) -> None:
         """Notes an answer of the job; it matters only if the job has ended early."""
         if job.state in (FAILED, CANCELLED):
             self._late[job.id] = sequence
+            self._news.set()
 
     async def run(self) -> None:
         while True:
             heed_cancel()
-            pause = _LOOK_S
+            self._news.clear()
+            again = False
             for job in self._registry.in_state(FAILED, CANCELLED):
                 known = job.message.attempt, self._late.get(job.id, 0)
                 if job.message.plan and self._settled.get(job.id) != known:
                     if await self._settle(job):
                         self._settled[job.id] = known
                     else:
-                        pause = _PAUSE_S
+                        again = True
             for job_id in self._settled.keys() - self._registry.jobs.keys():
                 del self._settled[job_id]
                 del self._failures[job_id]
                 self._late.pop(job_id, None)
-            await asyncio.sleep(pause)
+            await asyncio.sleep(_PAUSE_S if again else _LOOK_S)
+            if not again:
+                await self._news.wait()
 
     async def _settle(self, job: Job) -> bool:
         """False when the results service does not know yet."""

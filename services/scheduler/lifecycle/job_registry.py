@@ -64,6 +64,7 @@ class JobRegistry:
         self.lost: asyncio.Future[LeadershipLostError] = asyncio.get_running_loop().create_future()
         self._event_ids = event_ids
         self._changed: dict[str, asyncio.Event] = {}
+        self._told: list[Callable[[], None]] = []
         self._changes: set[asyncio.Task[Any]] = set()
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -243,6 +244,8 @@ class JobRegistry:
             trace(job, action, before_s, now)
             self.touch(job)
         self.wake.set()
+        for tell in self._told:
+            tell()
 
     def note(self, job: Job, actor: str, action: str) -> None:
         """Gives a job its next event."""
@@ -316,6 +319,10 @@ class JobRegistry:
     def changed(self, job: Job) -> asyncio.Event:
         """An event that the job's next change sets."""
         return self._changed.setdefault(job.id, asyncio.Event())
+
+    def tell_of_moves(self, tell: Callable[[], None]) -> None:
+        """Calls `tell` after each stored move of a job, as long as this leadership lasts."""
+        self._told.append(tell)
 
     def touch(self, job: Job) -> None:
         changed = self._changed.pop(job.id, None)

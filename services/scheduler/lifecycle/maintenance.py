@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from services.bus import PLAN_UNIT, Level, heed_cancel, of_job
 from services.errors import DeadlineError, TouchstoneError, UnavailableError
@@ -19,7 +20,8 @@ from services.words.refusals import OVER_LIMIT, counted
 
 log = logging.getLogger(__name__)
 
-_TICK_S = 0.5
+_TICK_S, _REST_TICK_S = 0.5, 2.0
+"""While a job is live, and while none is."""
 _CHECKPOINT_S = 5.0
 _LOST_AFTER_S = 15.0
 _MOST_LOST = 10
@@ -39,6 +41,8 @@ class Upkeep:
         self._floor = 0
         self._checked = 0.0
         self._heard: dict[str, float] = {}
+        self._moved = asyncio.Event()
+        registry.tell_of_moves(self._moved.set)
         self._lacking: dict[str, float] = {}
         """Since when evaluators lack what these jobs need."""
 
@@ -50,6 +54,7 @@ class Upkeep:
         before = self._registry.now()
         while True:
             heed_cancel()
+            self._moved.clear()
             now = self._registry.now()
             paused_s, before = now - before if self._registry.room.level is Level.FULL else 0.0, now
             for job in list(self._registry.jobs.values()):
@@ -66,6 +71,10 @@ class Upkeep:
                 await self._find_lost(now)
                 await stop_without_dataset(self._registry)
             await asyncio.sleep(_TICK_S)
+            if not any(job.live for job in self._registry.jobs.values()):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_REST_TICK_S - _TICK_S):
+                        await self._moved.wait()
 
     async def _fail_without_plugin(self, job: Job, now: float) -> None:
         """Ends a started job that no evaluator has had the plug-in for, as long as data may take to be read."""

@@ -34,11 +34,14 @@ class Judges:
         self._settled: set[tuple[str, int, int]] = set()
         """Job, attempt and place of judges that have started, or cannot."""
         self._told: set[tuple[str, int, int]] = set()
+        self._moved = asyncio.Event()
+        registry.tell_of_moves(self._moved.set)
 
     async def run(self) -> None:
         """Runs until cancelled. Raises LeadershipLostError."""
         while True:
             heed_cancel()
+            self._moved.clear()
             await self._drop_replaced()
             waits = False
             answering = self._registry.answering()
@@ -48,6 +51,8 @@ class Judges:
                 if spec.judges and ended:
                     waits |= not await self._start_all(job)
             await asyncio.sleep(_RETRY_S if waits else _LOOK_S)
+            if not waits:
+                await self._moved.wait()
 
     async def _drop_replaced(self) -> None:
         """Cancels judges that wait while the answers that they were to judge are replaced: the next attempt is judged
