@@ -81,7 +81,9 @@ class DatasetTask:
             data=suite_pb2.DataSource(dataset=dataset.dataset_id, revision=dataset.digest),
         )
         self._field = rows.field_of(scoring, dataset.scoring)
-        self._group_field = scoring.group_field
+        self.group_field = scoring.group_field
+        self.names_groups = scoring.group_field not in ("", dataset.scoring.group_field)
+        """Whether the job has another field for groups than the dataset."""
         self._places = Places(manifest)
         self._shelf = shelf
         self.chosen = sample(TASK, self._places.rows, limit, seed)
@@ -150,7 +152,7 @@ class DatasetTask:
     def group(self, row: DatasetRow) -> str:
         """What the rows that depend on this one have in common; empty for a row by itself."""
         own = "" if self._scorer.group is None else self._scorer.group(row)
-        return own or rows.group(row, self._group_field)
+        return own or rows.group(row, self.group_field)
 
     def named(self, number: int, row: DatasetRow) -> str:
         """ "Row 3 of questions.jsonl (row-3)"."""

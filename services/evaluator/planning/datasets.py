@@ -63,6 +63,12 @@ async def plan(spec: job_pb2.JobSpec, task: DatasetTask, unit_size: int, caller:
             "Leave further scorers out, or put one first that can score the rows.",
             "spec.dataset.further",
         )
+    if looked.no_group:
+        raise InvalidRequestError(
+            f"No row of the job has {task.group_field}, which must name the row's group. Name another group_field, or "
+            "leave it out.",
+            "dataset.scoring.group_field",
+        )
     together = references.numbered(looked.groups)
     if together and len(together) > MOST_IN_GROUPS:
         raise InvalidRequestError(
@@ -117,6 +123,9 @@ class _Looked:
         self.questions = task.questions()
         self.groups: list[str] = []
         """Of the rows of a decision."""
+        self.no_group = task.names_groups
+        """Whether the job names a field for groups that no row so far has. Its intervals would be too narrow, and
+        nobody would notice. That of the dataset was looked at when it was uploaded."""
         self.sizes: list[int] = []
         """Bytes of the rows as lines of a batch, for a job that uses one."""
 
@@ -127,6 +136,8 @@ class _Looked:
                 self.questions.add(row, answers)
                 if self._spec.HasField("deciding"):
                     self.groups.append(self._task.group(row))
+                if self.no_group:
+                    self.no_group = not self._task.group(row)
                 if answers:
                     self.with_reference += 1
                     self._task.further_answers(number, row)

@@ -12,7 +12,7 @@ from services.results.comparison.selection.runs import Run
 from services.results.items.scores import score_of
 from services.results.scores import metric_kinds, task_counts
 from services.results.scores.suite_score import grouped
-from services.results.statistics.metric_values import Floats
+from services.results.statistics.metric_values import Floats, Ints
 from services.results.storage.database import Connection, query
 from services.words.suites import TASKS
 from touchstone.v1 import job_pb2
@@ -21,12 +21,13 @@ from touchstone.v1.suite_pb2 import MetricSpec, Weighting
 
 @dataclass(frozen=True)
 class TaskScores:
-    """`scores` (runs, repeats, items) within [0, 1], of items with a score in every asking, by the metric `spec`. The
-    first run has scores of `of_first` items."""
+    """`scores` (runs, repeats, items) within [0, 1], of items with a score in every asking, by the metric `spec`. Items
+    that share a passage have one number in `clusters` (items,). The first run has scores of `of_first` items."""
 
     plan: job_pb2.TaskPlan
     spec: MetricSpec
     scores: Floats
+    clusters: Ints
     of_first: int
 
     @property
@@ -50,6 +51,16 @@ class Scores:
     def scores(self) -> Floats:
         """Of all tasks."""
         return np.concatenate([task.scores for task in self.tasks], axis=2)
+
+    @cached_property
+    def clusters(self) -> Ints:
+        """Of these items."""
+        first, found = 0, []
+        for task in self.tasks:
+            numbers, places = np.unique(task.clusters, return_inverse=True)
+            found.append(places + first)
+            first += len(numbers)
+        return np.concatenate(found)
 
     @cached_property
     def weights(self) -> Floats:
@@ -93,7 +104,7 @@ def read(
             "places": list(range(len(tasks))),
         },
     ).fetchnumpy()
-    columns = {name: np.asarray(found[name]) for name in ("run", "task", "item", "repeat")}
+    columns = {name: np.asarray(found[name]) for name in ("run", "task", "item", "repeat", "cluster")}
     values = np.clip(np.ma.filled(found["score"].astype(float), np.nan), 0.0, 1.0)
     read_tasks = []
     for place, (plan, spec) in enumerate(tasks):
@@ -101,8 +112,10 @@ def read(
         items, at = np.unique(columns["item"][own], return_inverse=True)
         scores = np.full((len(runs), task_counts.repeats_of(plan), len(items)), np.nan)
         scores[columns["run"][own], columns["repeat"][own], at] = values[own]
+        clusters = items.copy()
+        np.minimum.at(clusters, at, columns["cluster"][own])
         missing = np.isnan(scores).any(axis=1)
         kept = ~missing.any(axis=0)
         if kept.any():
-            read_tasks.append(TaskScores(plan, spec, scores[:, :, kept], int((~missing[0]).sum())))
+            read_tasks.append(TaskScores(plan, spec, scores[:, :, kept], clusters[kept], int((~missing[0]).sum())))
     return Scores(read_tasks, weighting)

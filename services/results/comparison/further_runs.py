@@ -107,7 +107,7 @@ def _again(scores: Scores, plans: Sequence[job_pb2.TaskPlan], count: int) -> Aga
     if not scores.tasks or any(task.items < task.of_first for task in scores.tasks):
         return None
     serving = list(scores.scores)
-    flips, floor = reasking.flips_of_reasking([serving]), reasking.floor([serving], scores.weights)
+    flips, floor = reasking.flips_of_reasking([serving], scores.clusters), reasking.floor([serving], scores.weights)
     whole = reasking.shift(serving, scores.weights)
     if flips is None or floor is None or whole is None:
         return None

@@ -11,7 +11,7 @@ from services.results.comparison.selection import candidates, comparability, run
 from services.results.comparison.selection.comparability import Comparability
 from services.results.comparison.selection.runs import Run, listed
 from services.results.statistics import reasking
-from services.results.statistics.metric_values import Floats
+from services.results.statistics.metric_values import Floats, Ints
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
 from services.words.refusals import counted, too_large
@@ -47,20 +47,20 @@ def get_noise(
         raise InvalidRequestError(_NOTHING_TWICE, "job_ids")
     made = noise_pb2.Noise(suite=suite, servings=_servings(found, scores), notes=_notes(compared, scores))
     places = _places(found)
-    made.total.CopyFrom(figures(_by_serving(scores.scores, places), scores.weights))
+    made.total.CopyFrom(figures(_by_serving(scores.scores, places), scores.weights, scores.clusters))
     for task in scores.tasks if len(scores.tasks) > 1 else ():
-        own = figures(_by_serving(task.scores, places), task.weights)
+        own = figures(_by_serving(task.scores, places), task.weights, task.clusters)
         own.task, own.title = task.plan.task, task.plan.title or task.plan.task
         made.tasks.append(own)
     return results_service_pb2.GetNoiseResponse(noise=made)
 
 
-def figures(servings: Sequence[reasking.Serving], weights: Floats) -> noise_pb2.NoiseFigures:
+def figures(servings: Sequence[reasking.Serving], weights: Floats, clusters: Ints) -> noise_pb2.NoiseFigures:
     """Without the task."""
     made = noise_pb2.NoiseFigures(items=len(weights))
     for field, flips in (
-        (made.reasking, reasking.flips_of_reasking(servings)),
-        (made.servings, reasking.flips_of_servings(servings)),
+        (made.reasking, reasking.flips_of_reasking(servings, clusters)),
+        (made.servings, reasking.flips_of_servings(servings, clusters)),
     ):
         if flips is not None:
             field.CopyFrom(flips_message(flips))

@@ -45,11 +45,12 @@ def get_replay(
     old, new, *further = scores.scores
     shares = reasking.differences([old], [new])
     means = new.mean(axis=0) - old.mean(axis=0)
-    made.flips.CopyFrom(flips_message(reasking.flips(shares)))
+    made.flips.CopyFrom(flips_message(reasking.flips(shares, scores.clusters)))
     made.higher, made.lower = int(np.sum(means > 0)), int(np.sum(means < 0))
     made.score_then, made.score_now = (float(one.mean(axis=0) @ scores.weights) for one in (old, new))
     before = [old, *further]
-    measured, beyond = reasking.flips_of_reasking([before]), reasking.excess(shares, before)
+    measured = reasking.flips_of_reasking([before], scores.clusters)
+    beyond = reasking.excess(shares, before, scores.clusters)
     if measured is not None and beyond is not None:
         made.measured.CopyFrom(flips_message(measured))
         made.measured_runs = len(before)

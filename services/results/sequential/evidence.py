@@ -219,13 +219,19 @@ def _interval(draws: Draws, shares: Floats, error: float) -> tuple[float, float]
         )
         low, high = binary.score_interval(n, only_b, only_a, error)
         return float(low[0]), float(high[0])
-    mean, variance = float(shares.sum()), 0.0
-    for place in np.unique(draws.places):
+    mean, variance, open_ = 0.0, 0.0, 0.0
+    strata = np.unique(draws.places)
+    for place in strata:
         own = shares[draws.places == place]
+        if len(own) < 2:
+            # How draws of this stratum differ is not known, so its mean may be anywhere.
+            open_ += 1 / len(strata)
+            continue
         sizes = draws.sizes[draws.places == place]
         rest = own - own.sum() * sizes / sizes.sum()
-        variance += float(rest @ rest) * len(own) / max(len(own) - 1, 1)
-    half = float(student_quantile(1 - error / 2, max(len(shares) - 1, 1))) * math.sqrt(variance)
+        mean += float(own.sum())
+        variance += float(rest @ rest) * len(own) / (len(own) - 1)
+    half = float(student_quantile(1 - error / 2, max(len(shares) - 1, 1))) * math.sqrt(variance) + open_
     return max(mean - half, -1.0), min(mean + half, 1.0)
 
 

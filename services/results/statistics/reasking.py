@@ -1,7 +1,8 @@
 """How much scores change when the same items are asked again, by the same serving or another one. Pure.
 
 A serving is a list of runs of one model, each an array (repeats, items) of scores within [0, 1], all with as many
-repeats. Items have weights (items,) that add up to 1: the score of a run is their weighted mean.
+repeats. Items have weights (items,) that add up to 1: the score of a run is their weighted mean. Items with one number
+in `clusters` (items,) share something, such as a passage, and intervals over items count them as one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 
 from services.results.statistics.bounded_means import spread
 from services.results.statistics.distributions import normal_quantile, student_quantile
-from services.results.statistics.metric_values import Floats
+from services.results.statistics.intervals import clustered_interval
+from services.results.statistics.metric_values import Floats, Ints
 
 Serving = Sequence[Floats]
 
@@ -34,23 +36,33 @@ class Flips:
     high: float
 
 
-def flips_of_reasking(servings: Sequence[Serving]) -> Flips | None:
+def flips_of_reasking(servings: Sequence[Serving], clusters: Ints) -> Flips | None:
     """Between two askings of one serving; None without."""
     found = [_own(np.concatenate(runs)) for runs in servings if _askings(runs) > 1]
-    return flips(np.mean(found, axis=0)) if found else None
+    return flips(np.mean(found, axis=0), clusters) if found else None
 
 
-def flips_of_servings(servings: Sequence[Serving]) -> Flips | None:
+def flips_of_servings(servings: Sequence[Serving], clusters: Ints) -> Flips | None:
     """Between askings of two servings; None with one serving."""
     found = [_between(np.concatenate(a), np.concatenate(b)) for a, b in combinations(servings, 2)]
-    return flips(np.mean(found, axis=0)) if found else None
+    return flips(np.mean(found, axis=0), clusters) if found else None
 
 
-def flips(shares: Floats) -> Flips:
+def flips(shares: Floats, clusters: Ints) -> Flips:
     """Of the mean differences of items (items,), within [0, 1]."""
-    share = float(shares.mean())
-    down, up = spread(shares, shares, 0.0).ends(len(shares), np.inf) if len(shares) > 1 else (-share, 1 - share)
-    return Flips(share, max(0.0, share + down), min(1.0, share + up))
+    return Flips(float(shares.mean()), *_mean_interval(shares, clusters))
+
+
+def _mean_interval(values: Floats, clusters: Ints) -> tuple[float, float]:
+    """The 95 % interval of the mean of values of items (items,), within [0, 1], over items or clusters like these."""
+    mean, (_, places) = float(values.mean()), np.unique(clusters, return_inverse=True)
+    moved = np.bincount(places, values - mean) / len(values)
+    if len(moved) < 2:
+        return 0.0, 1.0
+    if len(moved) < len(values):
+        return clustered_interval(mean, math.sqrt(float(moved @ moved)), len(moved), (0.0, 1.0))
+    down, up = spread(values, values, 0.0).ends(len(values), np.inf)
+    return max(0.0, mean + down), min(1.0, mean + up)
 
 
 def differences(one: Serving, other: Serving) -> Floats:
@@ -58,16 +70,15 @@ def differences(one: Serving, other: Serving) -> Floats:
     return _between(np.concatenate(one), np.concatenate(other))
 
 
-def excess(shares: Floats, runs: Serving) -> tuple[float, float, float] | None:
+def excess(shares: Floats, runs: Serving, clusters: Ints) -> tuple[float, float, float] | None:
     """The mean of these differences of items minus those between two askings of `runs`, with its 95 % interval. None
     where these asked once, and for fewer than two items."""
     if _askings(runs) < 2 or len(shares) < 2:
         return None
     # Within [0, 1], as the interval is for.
     halves = (shares - _own(np.concatenate(runs)) + 1) / 2
-    down, up = spread(halves, halves, 0.0).ends(len(halves), np.inf)
-    beyond = 2 * float(halves.mean()) - 1
-    return beyond, beyond + 2 * down, beyond + 2 * up
+    low, high = _mean_interval(halves, clusters)
+    return 2 * float(halves.mean()) - 1, 2 * low - 1, 2 * high - 1
 
 
 @dataclass(frozen=True, slots=True)

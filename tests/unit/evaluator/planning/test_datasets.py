@@ -76,6 +76,17 @@ async def test_plans_of_decisions_name_groups_of_rows() -> None:
     assert not (await planned(each, deciding, scoring=by)).clusters
 
 
+async def test_a_field_for_groups_that_no_row_has_is_refused() -> None:
+    made = [row(n, reference="x", metadata={"p": "a"} if n > 5 else {"p": " "}) for n in range(8)]
+    sentence = r"^No row of the job has passage, which must name the row's group\. Name another group_field"
+    with pytest.raises(InvalidRequestError, match=sentence) as refused:
+        await planned(made, scoring=Scoring(group_field="passage"))
+    assert refused.value.field == "dataset.scoring.group_field"
+    with pytest.raises(InvalidRequestError, match=r"^No row of the job has p, "):
+        await planned(made[:6], scoring=Scoring(group_field="p"))
+    assert (await planned(made, scoring=Scoring(group_field="p"))).items == 8
+
+
 async def test_a_decision_takes_as_many_rows_in_groups_as_fit_into_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "MOST_IN_GROUPS", 5)
     deciding, by = spec(), Scoring(group_field="p")

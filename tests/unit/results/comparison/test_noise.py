@@ -78,6 +78,35 @@ def test_every_figure_follows_from_the_stored_items(connection: Connection) -> N
     assert not found.tasks
 
 
+def test_items_that_share_a_passage_count_as_one(connection: Connection) -> None:
+    def asked(job_id: str, minute: int, passage: int) -> None:
+        made = job(job_id, plan("one", ITEMS), plan("two", ITEMS), minute=minute)
+        for task in made.plan:
+            # The passages 0 to 4 flip as a whole from one asking to the other.
+            said = ["no" if minute and item // 6 < 5 else "yes" for item in range(ITEMS)]
+            groups = [f"p{item // passage}" if passage else "" for item in range(ITEMS)]
+            results = [answer(item, said[item], group=groups[item]) for item in range(ITEMS)]
+            writes.store_items(connection, [batch(job_id, task.task, results)])
+        finish(connection, made)
+
+    for place, (name, passage) in enumerate((("alone", 0), ("together", 6), ("same", ITEMS))):
+        asked(f"{name}1", 0, passage)
+        asked(f"{name}2", place + 1, passage)
+    alone, together, same = (noise(connection, f"{name}1", f"{name}2") for name in ("alone", "together", "same"))
+
+    assert [one.total.reasking.share for one in (alone, together, same)] == [0.5, 0.5, 0.5]
+    # Wilson's of 60 items, and of 10 passages with Student's quantile.
+    assert width(alone.tasks[0]) == pytest.approx(0.2453, abs=0.001)
+    assert width(together.tasks[0]) == pytest.approx(0.5818, abs=0.001)
+    # A passage of one task is no passage of another one.
+    assert width(together.total) == pytest.approx(0.4239, abs=0.001)
+    assert (same.tasks[0].reasking.low, same.tasks[0].reasking.high) == (0.0, 1.0)
+
+
+def width(figures: noise_pb2.NoiseFigures) -> float:
+    return figures.reasking.high - figures.reasking.low
+
+
 def test_one_job_with_several_answers_per_item_measures_re_asking(connection: Connection) -> None:
     task = plan("one", 30)
     task.repeats = 2

@@ -142,3 +142,24 @@ def test_the_path_of_several_tasks_has_the_mean_over_tasks() -> None:
         for pair in pairs[: look.items]:
             scores.setdefault(pair.stratum, []).append(pair.b)
         assert look.difference == pytest.approx(np.mean([np.mean(some) for some in scores.values()]))
+
+
+def test_one_group_for_all_items_shows_nothing() -> None:
+    pairs = [Pair(1.0 - (place < 30), 1.0 - (place < 28), cluster="p") for place in range(60)]
+    found = evidence(pairs, error=0.05, margin=0.1, total=60, clusters={"": 1}, largest={"": 60})
+
+    # How another group would differ is not known, however close the models are in this one.
+    assert found.verdict == NO_DIFFERENCE
+    assert found.interval[0] < -0.5 < 0.5 < found.interval[1]
+    assert found.interval == pytest.approx((found.path[-1].interval), abs=1e-9)
+
+
+def test_a_task_with_one_item_widens_the_interval_by_what_it_may_hide() -> None:
+    rng = np.random.default_rng(8)
+    of_task = {"a": [Pair(1.0, 1.0, "a")] * 400, "b": [Pair(1.0, 1.0, "b")]}
+    pairs = [of_task["ab"[int(place)]].pop() for place in rng.permutation([0] * 400 + [1])]
+    found = evidence(pairs, error=0.05, margin=0.3, total=401, strata={"a": 400, "b": 1}, ended=True)
+
+    assert found.verdict == NO_DIFFERENCE
+    assert found.interval[0] <= -0.45
+    assert found.interval[1] >= 0.45

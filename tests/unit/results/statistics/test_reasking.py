@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from services.results.statistics import reasking
-from services.results.statistics.metric_values import Floats
+from services.results.statistics.metric_values import Floats, Ints
 from services.results.statistics.reasking import (
     Shift,
     flips_of_reasking,
@@ -27,6 +27,11 @@ def even(items: int) -> Floats:
     return np.full(items, 1 / items)
 
 
+def alone(items: int) -> Ints:
+    """Items that share nothing."""
+    return np.arange(items)
+
+
 def runs(scores: Floats) -> list[Floats]:
     """One per row, of one asking each."""
     return [row[None] for row in scores]
@@ -36,18 +41,19 @@ def test_flips_are_the_share_of_items_that_change() -> None:
     scores = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 1.0]])
 
     for serving in ([scores], runs(scores)):
-        found = flips_of_reasking([serving])
+        found = flips_of_reasking([serving], alone(4))
         assert found is not None
         assert found.share == 0.5
         assert found.low < 0.5 < found.high
-    assert flips_of_servings([runs(scores)]) is None
-    assert flips_of_reasking([runs(scores[:1])]) is None
+    assert flips_of_servings([runs(scores)], alone(4)) is None
+    assert flips_of_reasking([runs(scores[:1])], alone(4)) is None
 
 
 def test_flips_are_the_mean_over_all_pairs_of_askings() -> None:
     rng = np.random.default_rng(3)
     first, second = rng.random((4, 30)), rng.random((3, 30))
-    own, between = flips_of_reasking([runs(first), [second]]), flips_of_servings([[first], runs(second)])
+    own = flips_of_reasking([runs(first), [second]], alone(30))
+    between = flips_of_servings([[first], runs(second)], alone(30))
     pairs = [
         np.mean([np.abs(scores[a] - scores[b]).mean() for a, b in combinations(range(len(scores)), 2)])
         for scores in (first, second)
@@ -63,7 +69,7 @@ def test_the_interval_of_flips_holds_the_truth_in_95_percent() -> None:
     rng, trials, held = np.random.default_rng(5), 500, 0
     for _ in range(trials):
         chances = rng.choice([0.02, 0.5, 0.98], 300, p=[0.3, 0.1, 0.6])
-        found = flips_of_reasking([[(rng.random((3, 300)) < chances).astype(float)]])
+        found = flips_of_reasking([[(rng.random((3, 300)) < chances).astype(float)]], alone(300))
         assert found is not None
         held += found.low <= 0.1 * 0.5 + 0.9 * 2 * 0.02 * 0.98 <= found.high
 
@@ -157,5 +163,29 @@ def test_repeats_of_one_run_give_a_floor_and_a_single_asking_none() -> None:
 
 
 def test_a_single_item_has_no_interval_but_the_whole_range() -> None:
-    found = reasking.flips(np.array([1.0]))
+    found = reasking.flips(np.array([1.0]), alone(1))
     assert (found.share, found.low, found.high) == (1.0, 0.0, 1.0)
+
+
+def test_items_that_share_a_passage_count_as_one() -> None:
+    rng, trials, items, held, naive = np.random.default_rng(11), 500, 300, 0, 0
+    clusters = np.arange(items) // 6
+    for _ in range(trials):
+        # A passage flips as a whole, or not.
+        of_passages = (rng.random(50) < 0.2).astype(float)
+        found, as_if = (reasking.flips(of_passages[clusters], some) for some in (clusters, alone(items)))
+        assert found.share == as_if.share
+        held += found.low <= 0.2 <= found.high
+        naive += as_if.low <= 0.2 <= as_if.high
+
+    assert held >= 0.93 * trials
+    assert naive < 0.75 * trials
+
+
+def test_of_one_passage_nothing_is_known_of_others() -> None:
+    shares, clusters = np.array([0.0, 1.0, 0.0, 0.0]), np.zeros(4, dtype=np.int64)
+    found = reasking.flips(shares, clusters)
+    excess = reasking.excess(shares, runs(np.zeros((2, 4))), clusters)
+
+    assert (found.share, found.low, found.high) == (0.25, 0.0, 1.0)
+    assert excess == (0.25, -1.0, 1.0)
