@@ -17,13 +17,12 @@ LEAST_ERROR, MOST_ERROR = 0.0001, 0.5
 MOST_MARGIN = 0.999
 _LONGEST = 60
 _Racer = decision_pb2.Racer
+_UNLIKELY = ", and all items are unlikely to show it"
 _SAID = {
     job_pb2.DECISION_VERDICT_BETTER: "{candidate} is better than {baseline}",
     job_pb2.DECISION_VERDICT_WORSE: "{candidate} is worse than {baseline}",
     job_pb2.DECISION_VERDICT_EQUIVALENT: "{candidate} and {baseline} differ by less than {margin:g}",
-    job_pb2.DECISION_VERDICT_NO_DIFFERENCE: (
-        "{candidate} and {baseline} are not shown to differ, and all items are unlikely to show it"
-    ),
+    job_pb2.DECISION_VERDICT_NO_DIFFERENCE: f"{{candidate}} and {{baseline}} are not shown to differ{_UNLIKELY}",
 }
 _OPEN = "It is not decided whether {candidate} is better than {baseline}"
 
@@ -50,7 +49,7 @@ def said_of_race(found: decision_pb2.Decision, called: Sequence[str], margin: fl
     if found.verdict == job_pb2.DECISION_VERDICT_EQUIVALENT:
         said = f"{together} differ by less than {margin:g}"
     else:
-        said = f"{together} are not shown to differ, and all items are unlikely to show it"
+        said = f"{together} are not shown to differ{'' if _asked_all(found) else _UNLIKELY}"
     if deleted:
         return f"{said}. The best is one of them or one that was deleted"
     return said if len(left) == models else f"{said}. The best is one of them"
@@ -67,7 +66,13 @@ def said_of(found: decision_pb2.Decision, called: Sequence[str]) -> str:
     if found.racers:
         return said_of_race(found, called, margin)
     baseline, candidate = called
-    return said(found.verdict, candidate, baseline, margin)
+    words = said(found.verdict, candidate, baseline, margin)
+    return words.removesuffix(_UNLIKELY) if _asked_all(found) else words
+
+
+def _asked_all(found: decision_pb2.Decision) -> bool:
+    """Whether no item was left when the verdict was known."""
+    return 0 < found.items_total <= found.decided_at + found.failed
 
 
 def is_left(racer: decision_pb2.Racer) -> bool:

@@ -39,6 +39,15 @@ async def test_decisions_are_listed_with_what_was_found(gateway: Running) -> Non
     assert 'data-watch="jobs"' not in await page(gateway, "/decisions"), "nothing changes any more"
 
 
+async def test_without_a_pair_of_answers_there_is_no_interval_to_show(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world)
+    gateway.world.jobs[found.decision_id].spec.schedule_id = "one"
+    interval = f"{100 * found.low:+.1f} to {100 * found.high:+.1f}"
+    assert interval in words(await page(gateway, "/decisions?schedule=one"))
+    found.ClearField("difference")
+    assert interval not in words(await page(gateway, "/decisions?schedule=one"))
+
+
 async def test_the_list_has_pages(gateway: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.gateway.pages.decisions.listing.PAGE_SIZE", 2)
     for _ in range(3):
@@ -109,6 +118,10 @@ async def test_a_wrong_time_is_said_in_the_form(gateway: Running) -> None:
     assert answer.status_code == 422
     assert "cron must have five fields" in answer.text
     assert 'value="daily"' in answer.text
+    assert 'id="cron-problem"' in answer.text, "under its field"
+    zone = await gateway.client.post(FORM, data=FIELDS | {"cron": "0 2 * * *", "time_zone": HOSTILE})
+    assert 'id="time_zone-problem"' in zone.text
+    assert HOSTILE not in zone.text
     assert not gateway.world.schedules
 
 
@@ -307,6 +320,10 @@ async def test_a_decision_is_started_from_the_form(gateway: Running) -> None:
         ({"baseline-temperature": "9"}, "Temperature must be between 0 and 2."),
         ({"candidate": "nowhere|m"}, "Nothing was started."),
         ({"work": "ds_" + "0" * 32}, "Nothing was started."),
+        ({"work": "ds_" + "0" * 32, "shots": "3"}, "Examples are for suites. Leave this empty."),
+        ({"work": "ds_" + "0" * 32, "mode": "loglikelihood"}, "Rows of a dataset are generated: choose Generate."),
+        ({"label": "nightly"}, "Give the times of the schedule, or leave time zone and label empty."),
+        ({"time_zone": "Europe/Zurich"}, "Give the times of the schedule, or leave time zone and label empty."),
     ],
 )
 async def test_a_wrong_form_says_what_is_wrong_and_keeps_the_rest(

@@ -1,9 +1,11 @@
-"""What the models of a decision are called."""
+"""What the models of a decision are called, and what it says of them."""
 
 from __future__ import annotations
 
-from services.words.decisions import names
-from touchstone.v1 import job_pb2
+import pytest
+
+from services.words.decisions import names, said_of
+from touchstone.v1 import decision_pb2, job_pb2
 
 
 def spec(model: str = "m", endpoint: str = "e", **sampling: float) -> job_pb2.JobSpec:
@@ -38,3 +40,20 @@ def test_equal_ones_are_told_apart_by_their_place() -> None:
 def test_datasets_are_called_by_their_names() -> None:
     made = [job_pb2.JobSpec(endpoint="e", model="m", dataset=job_pb2.DatasetWork(name=name)) for name in ("a", "b")]
     assert names(made) == ["m@e (a)", "m@e (b)"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "failed", "said"),
+    [
+        (40, 0, "b and a are not shown to differ, and all items are unlikely to show it"),
+        (58, 2, "b and a are not shown to differ"),
+        (60, 0, "b and a are not shown to differ"),
+    ],
+)
+def test_what_all_items_have_shown_is_not_foretold(pairs: int, failed: int, said: str) -> None:
+    found = decision_pb2.Decision(
+        verdict=job_pb2.DECISION_VERDICT_NO_DIFFERENCE, decided_at=pairs, failed=failed, items_total=60
+    )
+    assert said_of(found, ["a", "b"]) == said
+    found.racers.extend(decision_pb2.Racer(state=decision_pb2.Racer.STATE_LEFT) for _ in "abc")
+    assert said_of(found, ["a", "b", "c"]) == said.replace("b and a", "a, b and c")

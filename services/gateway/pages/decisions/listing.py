@@ -84,7 +84,8 @@ async def _of_schedule(request: Request, schedule_id: str, rows: Sequence[Row]) 
 
 def _row(found: decision_pb2.Decision) -> Row:
     all_ = decisions.jobs_of(found)
-    has_interval = found.HasField("low") and found.HasField("high")
+    # Without a pair, it is all that is possible.
+    has_interval = all(found.HasField(name) for name in ("difference", "low", "high"))
     has_saved = bool(found.verdict) and found.HasField("saved")
     open_ = [job for job in all_ if not is_finished(job)]
     return Row(

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from services.errors import TouchstoneError
+from services.errors import InvalidRequestError, TouchstoneError
 from services.gateway import context
 from services.gateway.pages.decisions.page import address, of_schedule
 from services.gateway.pages.display.work_words import is_scored
@@ -45,7 +45,10 @@ async def start(request: Request) -> Response:
             made = await backend.ask(backend.scheduler.StartDecision, call, caller)
             return go_to(request, address(made.decision_id))
         except TouchstoneError as error:
-            form.failure = refusal(error)
+            if isinstance(error, InvalidRequestError) and error.field in form.times:
+                form.errors[error.field] = error.message
+            else:
+                form.failure = refusal(error)
     values = await _values(request, form)
     if "hx-request" in request.headers:
         return fragment(request, "decisions/_form.html", values, 422)

@@ -153,6 +153,13 @@ class DecisionForm:
             self.errors["further"] = f"Choose at most {MOST_MODELS} models in all."
         if not self.work:
             self.errors["work"] = "Choose a suite or a dataset."
+        if jobs.is_dataset(self.work):
+            if values.get("shots"):
+                self.errors["shots"] = "Examples are for suites. Leave this empty."
+            if self.mode != "generate":
+                self.errors["mode"] = "Rows of a dataset are generated: choose Generate."
+        if not self.times["cron"] and any(self.times.values()):
+            self.errors["cron"] = "Give the times of the schedule, or leave time zone and label empty."
         own = {side: _own(side, values) for side in SIDES}
         for model in self.further:
             own[model], problem = _read_own(self.own.get(model, ""))
