@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from tests.gateway import fake_datasets
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages import page
 from tests.gateway.test_rest_changes import UNKNOWN, send
 from tests.gateway.test_rest_results import get
-from touchstone.v1 import comparison_pb2, digest_pb2
+from touchstone.v1 import comparison_pb2, dataset_pb2, digest_pb2
 
 
 def furnish(gateway: Running) -> None:
@@ -71,6 +72,18 @@ async def test_a_wrong_time_is_said(gateway: Running) -> None:
     assert said == "yesterday is not a time. Write it as 2026-11-30 or 2026-11-30T06:00:00Z."
     for query in ("days=0", "days=367", "days=x"):
         await send(gateway, "GET", f"/digest?{query}", status=422)
+
+
+async def test_the_page_names_datasets(gateway: Running) -> None:
+    furnish(gateway)
+    made = fake_datasets.add(gateway.world, dataset_pb2.DatasetOptions(name="q<i>.jsonl"), b'{"prompt": "q"}\n')
+    gone = f"ds_{'0' * 32}"
+    gateway.world.digest.series[0].suite = gateway.world.digest.turned[0].suite = made.dataset_id
+    gateway.world.digest.series[1].suite = gone
+    text = await page(gateway, "/digest")
+    assert text.count("q<i>.jsonl") == 2
+    assert made.dataset_id not in text
+    assert gone in text, "of a deleted one without runs nothing else is known"
 
 
 async def test_the_page_shows_it(gateway: Running) -> None:

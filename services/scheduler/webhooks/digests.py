@@ -66,6 +66,10 @@ class Digests:
     async def look(self) -> None:
         """Makes what is due. Raises UnavailableError while the webhooks cannot be read or written."""
         for record, revision in [each async for each in self._hooks.all()]:
+            if self._is_ahead(record):
+                log.info("webhook %s: the clock was ahead; its next digest is earlier again", record.webhook.webhook_id)
+                await self._note(record, revision, self._last_end())
+                continue
             if (end := self._due(record)) is None:
                 continue
             try:
@@ -82,9 +86,17 @@ class Digests:
 
     def _due(self, record: webhook_pb2.WebhookRecord) -> int | None:
         """The end of the digest that the webhook should have by now and has not, in seconds since 1970."""
-        end = int(self._wall() - _FIRST_MONDAY_S) // _WEEK_S * _WEEK_S + _FIRST_MONDAY_S
-        known = record.digest_end_at if record.HasField("digest_end_at") else record.webhook.created_at
-        return end if DIGEST_WEEKLY in record.webhook.events and seconds(known) < end else None
+        end = self._last_end()
+        return end if DIGEST_WEEKLY in record.webhook.events and _known(record) < end else None
+
+    def _is_ahead(self, record: webhook_pb2.WebhookRecord) -> bool:
+        """Whether it has digests up to a time that is still to come, and would get none until then. Not after the next
+        Monday: the clock of another leader may be ahead by a little."""
+        return DIGEST_WEEKLY in record.webhook.events and _known(record) > self._last_end() + _WEEK_S
+
+    def _last_end(self) -> int:
+        """The last Monday's midnight, in seconds since 1970."""
+        return int(self._wall() - _FIRST_MONDAY_S) // _WEEK_S * _WEEK_S + _FIRST_MONDAY_S
 
     async def _make(self, record: webhook_pb2.WebhookRecord, revision: int, end: int) -> None:
         hook = record.webhook
@@ -116,6 +128,11 @@ class Digests:
         """False if the webhook was removed, or another leadership has noted it."""
         stamp(record.digest_end_at, end)
         return await self._hooks.replace(record, revision) is not None
+
+
+def _known(record: webhook_pb2.WebhookRecord) -> float:
+    """From when on its next digest is, in seconds since 1970."""
+    return seconds(record.digest_end_at if record.HasField("digest_end_at") else record.webhook.created_at)
 
 
 def _stamped(at: int) -> Timestamp:

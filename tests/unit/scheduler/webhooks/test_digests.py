@@ -85,6 +85,34 @@ async def test_one_digest_covers_a_time_without_a_leader(calls: Calls) -> None:
     assert times(calls)[1:] == [("2026-11-30T00:00", "2026-12-21T00:00")]
 
 
+async def test_a_clock_that_was_ahead_for_a_while_stops_no_digests(calls: Calls) -> None:
+    calls.time = at("2026-11-30T01:00:00")
+    await look(calls)
+    calls.time = at("2028-03-01T01:00:00")
+    await look(calls)
+    assert len(calls.caller.calls) == 2
+    for moment in ("2026-12-01T12:00:00", "2026-12-06T23:59:00", "2026-12-07T00:01:00", "2026-12-07T00:02:00"):
+        calls.time = at(moment)
+        await look(calls)
+    assert times(calls)[2:] == [("2026-11-30T00:00", "2026-12-07T00:00")]
+
+
+async def test_a_webhook_of_a_time_to_come_has_digests(calls: Calls) -> None:
+    (record,) = calls.hooks.records.values()
+    record.webhook.created_at.FromSeconds(int(at("2031-01-01T00:00:00")))
+    await look(calls)
+    calls.time = at("2026-11-30T00:01:00")
+    await look(calls)
+    assert times(calls) == [("2026-11-23T00:00", "2026-11-30T00:00")]
+
+
+async def test_a_leader_whose_clock_is_a_little_behind_sends_no_second_digest(calls: Calls) -> None:
+    for moment in ("2026-11-30T00:00:10", "2026-11-29T23:59:50", "2026-11-30T00:00:20"):
+        calls.time = at(moment)
+        await look(calls)
+    assert len(calls.caller.calls) == 1
+
+
 async def test_a_silent_results_service_is_asked_again(calls: Calls) -> None:
     async def silent(*_: object) -> Any:
         raise UnavailableError("results is down")
