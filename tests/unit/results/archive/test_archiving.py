@@ -16,7 +16,7 @@ import pytest
 from services.results.archive import versions
 from services.results.intake import writes
 from services.results.stores.folder import Folder
-from tests.unit.results.archive.archived import JOBS, LATER, SAID, Archived, annotate, fill
+from tests.unit.results.archive.archived import JOBS, LATER, SAID, Archived, annotate, copied, fill
 from tests.unit.results.builders import START, answer, batch, event, job, plan, run
 from tests.waiting import until
 from touchstone.v1 import job_pb2
@@ -25,9 +25,8 @@ COMPLETED = job_pb2.Job.STATE_COMPLETED
 
 
 @pytest.fixture
-async def made(tmp_path: Path) -> AsyncIterator[Archived]:
-    archived = Archived(tmp_path)
-    fill(archived.connection)
+async def made(filled_folder: Path, tmp_path: Path) -> AsyncIterator[Archived]:
+    archived = copied(filled_folder, tmp_path)
     yield archived
     await archived.database.close()
 

@@ -38,7 +38,6 @@ from tests.unit.results.archive.archived import (
     copied,
     fill,
     items_of,
-    keep_one,
     seen,
 )
 from tests.unit.results.builders import START, answer, batch, event, job, plan, run
@@ -47,11 +46,6 @@ from touchstone.v1 import results_service_pb2 as pb
 
 FAILED, CANCELLED = job_pb2.Job.STATE_FAILED, job_pb2.Job.STATE_CANCELLED
 GONE = sorted(JOBS)
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asyncio.run(keep_one(tmp_path_factory.mktemp("kept")))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from functools import partial
 from pathlib import Path
@@ -17,14 +16,9 @@ from services.results.backups.checking import database_faults
 from services.results.storage import archived_items
 from services.results.storage.database import Connection, Database
 from services.results.storage.migrations import open_file
-from tests.unit.results.archive.archived import JOBS, LATER, Archived, copied, items_of, keep_one, seen
+from tests.unit.results.archive.archived import JOBS, LATER, Archived, copied, items_of, seen
 
 GONE = sorted(JOBS)
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asyncio.run(keep_one(tmp_path_factory.mktemp("kept")))
 
 
 async def left(kept: Path, folder: Path) -> tuple[Archived, list[bytes]]:

@@ -16,16 +16,9 @@ from services.results.backups.checking import database_faults
 from services.results.intake import writes
 from services.results.storage.database import Connection
 from services.results.storage.migrations import open_file
-from tests.unit.results.archive.archived import JOBS, Archived, annotate, fill, seen
+from tests.unit.results.archive.archived import JOBS, Archived, annotate, copied, fill, seen
 from tests.unit.results.builders import START, event, job, plan, run
 from touchstone.v1 import job_pb2
-
-
-async def made(folder: Path, items: int = 40) -> Archived:
-    archived = Archived(folder)
-    fill(archived.connection, items)
-    await archived.archive()
-    return archived
 
 
 class Restored:
@@ -37,8 +30,8 @@ class Restored:
         self.connection: Connection = open_file(path)
 
 
-async def test_a_database_of_the_archive_alone_shows_the_same_byte_for_byte(tmp_path: Path) -> None:
-    archived = await made(tmp_path)
+async def test_a_database_of_the_archive_alone_shows_the_same_byte_for_byte(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     # The job that still runs is in the streams, not in the archive.
     archived.connection.execute("DELETE FROM jobs WHERE job_id = 'live'")
     whole = seen(archived.connection)
@@ -65,10 +58,8 @@ async def test_a_database_of_the_archive_alone_shows_the_same_byte_for_byte(tmp_
     await archived.database.close()
 
 
-async def test_an_older_backup_gets_what_came_after_it(tmp_path: Path) -> None:
-    archived = Archived(tmp_path)
-    fill(archived.connection)
-    await archived.archive()
+async def test_an_older_backup_gets_what_came_after_it(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     archived.connection.execute("CHECKPOINT")
     backup = tmp_path / "backup.duckdb"
     shutil.copyfile(archived.path, backup)
@@ -92,8 +83,8 @@ async def test_an_older_backup_gets_what_came_after_it(tmp_path: Path) -> None:
     await archived.database.close()
 
 
-async def test_what_the_database_has_in_a_later_state_stays(tmp_path: Path) -> None:
-    archived = await made(tmp_path)
+async def test_what_the_database_has_in_a_later_state_stays(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     await archived.database.close()
     connection = open_file(archived.path)
     run(connection, job("failed", plan("t", 40), model="failed", minute=2, attempt=2), 38, 2, minute=50)
@@ -105,8 +96,8 @@ async def test_what_the_database_has_in_a_later_state_stays(tmp_path: Path) -> N
     assert restored.said[0].startswith("0 jobs restored")
 
 
-async def test_entries_that_an_older_database_numbered_otherwise_are_all_there(tmp_path: Path) -> None:
-    archived = await made(tmp_path)
+async def test_entries_that_an_older_database_numbered_otherwise_are_all_there(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     other = open_file(tmp_path / "other.duckdb")
     annotate(other, 1, "another", "of the other database")
     other.close()
@@ -116,8 +107,8 @@ async def test_entries_that_an_older_database_numbered_otherwise_are_all_there(t
     await archived.database.close()
 
 
-async def test_chosen_jobs_alone_are_restored(tmp_path: Path) -> None:
-    archived = await made(tmp_path)
+async def test_chosen_jobs_alone_are_restored(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     restored = Restored(archived, tmp_path / "new.duckdb", only=("done-2", "nothing"))
     assert restored.connection.execute("SELECT job_id FROM jobs").fetchall() == [("done-2",)]
     assert restored.said[0] == f"The archive {archived.place} has no job nothing."
@@ -125,8 +116,10 @@ async def test_chosen_jobs_alone_are_restored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.stack) for seed in range(1, 6))])
-async def test_damaged_files_are_named_and_not_read_and_the_rest_is_restored(tmp_path: Path, seed: int) -> None:
-    archived = await made(tmp_path)
+async def test_damaged_files_are_named_and_not_read_and_the_rest_is_restored(
+    kept: Path, tmp_path: Path, seed: int
+) -> None:
+    archived = copied(kept, tmp_path)
     whole = seen(archived.connection, ("done-1",))
     draw = random.Random(seed)
     folder = archived.root / "jobs"
@@ -156,8 +149,8 @@ async def test_damaged_files_are_named_and_not_read_and_the_rest_is_restored(tmp
     await archived.database.close()
 
 
-async def test_of_a_damaged_version_the_one_before_is_restored(tmp_path: Path) -> None:
-    archived = await made(tmp_path)
+async def test_of_a_damaged_version_the_one_before_is_restored(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     annotate(archived.connection, 2, "done-1", "more")
     await archived.archive()
     newest, _ = versions.manifests(archived.manifests("done-1"))
@@ -169,8 +162,8 @@ async def test_of_a_damaged_version_the_one_before_is_restored(tmp_path: Path) -
     await archived.database.close()
 
 
-async def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    archived = await made(tmp_path)
+async def test_a_missing_file_is_named(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     (path,) = (archived.root / "jobs" / "failed").glob("items.*")
     path.unlink()
     restored = Restored(archived, tmp_path / "new.duckdb")
@@ -178,8 +171,8 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
     await archived.database.close()
 
 
-async def test_an_archive_of_a_newer_version_is_not_read(tmp_path: Path) -> None:
-    archived = await made(tmp_path)
+async def test_an_archive_of_a_newer_version_is_not_read(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     version = versions.Version("x", 1, "99.0", 9999, "2027-01-01T00:00:00+00:00", "1.0.0", [])
     versions.write(archived.store, version)
     restored = Restored(archived, tmp_path / "new.duckdb", only=("x",))
@@ -187,8 +180,8 @@ async def test_an_archive_of_a_newer_version_is_not_read(tmp_path: Path) -> None
     await archived.database.close()
 
 
-async def test_an_archive_that_cannot_be_reached_says_so(tmp_path: Path) -> None:
-    archived = await made(tmp_path)
+async def test_an_archive_that_cannot_be_reached_says_so(kept: Path, tmp_path: Path) -> None:
+    archived = copied(kept, tmp_path)
     shutil.rmtree(archived.root)
     archived.root.write_bytes(b"")
     with pytest.raises(UnavailableError, match="cannot be read"):
@@ -197,7 +190,9 @@ async def test_an_archive_that_cannot_be_reached_says_so(tmp_path: Path) -> None
 
 
 async def test_a_repair_takes_from_the_archive_what_is_damaged(tmp_path: Path) -> None:
-    archived = await made(tmp_path, items=3000)
+    archived = Archived(tmp_path)
+    fill(archived.connection, 3000)
+    await archived.archive()
     archived.connection.execute("DELETE FROM jobs WHERE job_id = 'live'")
     whole = seen(archived.connection)
     await archived.database.close()

@@ -13,16 +13,16 @@ from services.results.storage.migrations import open_file
 from tests.unit.results.builders import START, answer, batch, event, job, plan, seal
 from touchstone.v1 import job_pb2
 
+DATABASE = "touchstone.duckdb"
 ITEMS = 300
 JOBS = 4
 DONE = job_pb2.Job.STATE_COMPLETED
 NEVER = (START + timedelta(days=400)).replace(tzinfo=None)
 
 
-async def filled(folder: Path) -> Path:
+async def fill(folder: Path) -> None:
     """A database of finished jobs, their files beside it."""
-    path = folder / "touchstone.duckdb"
-    connection = open_file(path, folder / "jobs")
+    connection = open_file(folder / DATABASE, folder / "jobs")
     for number in range(JOBS):
         name = f"j{number}"
         writes.store_events(connection, [event(f"{number}-1", job(name, plan("t", ITEMS), minute=number))])
@@ -40,4 +40,3 @@ async def filled(folder: Path) -> Path:
     (folder / "jobs").mkdir()
     await files.bring_up_to_date(NEVER)
     await database.close()
-    return path

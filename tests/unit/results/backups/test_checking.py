@@ -7,12 +7,10 @@ from pathlib import Path
 import duckdb
 
 from services.results.backups.checking import database_faults
-from tests.unit.results.backups.rebuilt import filled
 
 
-async def test_a_check_names_what_contradicts(tmp_path: Path) -> None:
-    path = await filled(tmp_path)
-    with duckdb.connect(str(path)) as connection:
+def test_a_check_names_what_contradicts(finished: Path) -> None:
+    with duckdb.connect(str(finished)) as connection:
         assert list(database_faults(connection)) == []
         connection.execute("UPDATE items SET correct = 0 WHERE job_id = 'j2' AND item < 40")
         assert list(database_faults(connection)) == ["job j2: its result does not match its items"]
@@ -24,9 +22,8 @@ async def test_a_check_names_what_contradicts(tmp_path: Path) -> None:
         ]
 
 
-async def test_a_check_names_a_complete_job_that_has_lost_answers(tmp_path: Path) -> None:
-    path = await filled(tmp_path)
-    with duckdb.connect(str(path)) as connection:
+def test_a_check_names_a_complete_job_that_has_lost_answers(finished: Path) -> None:
+    with duckdb.connect(str(finished)) as connection:
         connection.execute("DELETE FROM items WHERE job_id = 'j1' AND item < 7")
         connection.execute("UPDATE seals SET missing = 7 WHERE job_id = 'j1'")
         assert next(iter(database_faults(connection))) == "job j1 was complete, but 7 of its answers are lost"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +17,7 @@ from services.errors import InvalidRequestError
 from services.results.boards import overview
 from services.results.intake import writes
 from services.results.storage.database import Connection
+from services.results.storage.migrations import open_file
 from services.results.visibility import Visibility
 from tests.parts import NIGHTLY
 from tests.unit.results.boards import shown
@@ -22,6 +27,7 @@ from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
 SEEDS = range(6 if NIGHTLY else 2)
+NAMES = [f"m{n}" for n in range(5)]
 
 
 def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connection: Connection) -> None:
@@ -51,12 +57,22 @@ def test_trends_are_a_series_per_configuration_and_item_set_oldest_first(connect
             overview.list_trends(connection, bad, NOW)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.fixture(scope="module", params=SEEDS)
+def irregular(
+    request: pytest.FixtureRequest, new_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Connection]:
+    """Irregular runs, which no test changes: to make them takes longer than all that is asked of them."""
+    path = tmp_path_factory.mktemp("irregular") / "results.duckdb"
+    shutil.copy(new_file, path)
+    with closing(open_file(path)) as connection:
+        _irregular_runs(connection, request.param)
+        yield connection
+
+
 def test_the_newest_points_of_configurations_are_the_same_however_few_runs_are_read(
-    connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
+    irregular: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs at irregular times: long ones, bursts, failed and incomplete ones, and configurations with few runs."""
-    names = _irregular_runs(connection, seed)
     reads: list[object] = []
     points = overview._points
 
@@ -66,19 +82,17 @@ def test_the_newest_points_of_configurations_are_the_same_however_few_runs_are_r
 
     monkeypatch.setattr(overview, "_points", counted)
     monkeypatch.setattr(overview, "_recent_points", lambda *_: None)
-    asked: dict[str, Any] = {"configurations": [f"{name}@local" for name in names], "days": 3650, "item_set": "set-1"}
-    quick = [series(connection, points=most, **asked) for most in (1, 2, 3, 12)]
+    asked: dict[str, Any] = {"configurations": [f"{name}@local" for name in NAMES], "days": 3650, "item_set": "set-1"}
+    quick = [series(irregular, points=most, **asked) for most in (1, 2, 3, 12)]
     assert any(reads), "some were read from recent runs alone"
     monkeypatch.setattr(overview, "_newest_points", lambda *_: None)
-    assert quick == [series(connection, points=most, **asked) for most in (1, 2, 3, 12)]
+    assert quick == [series(irregular, points=most, **asked) for most in (1, 2, 3, 12)]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_the_newest_points_of_all_series_are_the_same_however_few_runs_are_read(
-    connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
+    irregular: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _irregular_runs(connection, seed)
-    ((last,),) = connection.execute("SELECT max(completed_at) FROM run_scores").fetchall()
+    ((last,),) = irregular.execute("SELECT max(completed_at) FROM run_scores").fetchall()
     monkeypatch.setattr(shown, "NOW", last)
     asked = list(itertools.product((1, 2, 4), (1, 2, 4), (1, 3, 40)))
     recent, sufficed = overview._recent_points, []
@@ -89,7 +103,7 @@ def test_the_newest_points_of_all_series_are_the_same_however_few_runs_are_read(
         return found
 
     def all_series() -> list[dict[str, list[str]]]:
-        return [series(connection, limit=limit, points=most, days=days) for limit, most, days in asked]
+        return [series(irregular, limit=limit, points=most, days=days) for limit, most, days in asked]
 
     monkeypatch.setattr(overview, "_recent_points", counted)
     quick = all_series()
@@ -98,17 +112,15 @@ def test_the_newest_points_of_all_series_are_the_same_however_few_runs_are_read(
     assert quick == all_series()
 
 
-def _irregular_runs(connection: Connection, seed: int) -> list[str]:
-    """The names of the models."""
+def _irregular_runs(connection: Connection, seed: int) -> None:
     chance = random.Random(seed)
-    minute, names = 0, [f"m{n}" for n in range(5)]
+    minute = 0
     for number in range(40):
         minute += chance.choice([1, 1, 2, 300])
-        model = chance.choice(names[: 2 + number // 8])
+        model = chance.choice(NAMES[: 2 + number // 8])
         state = chance.choice([job_pb2.Job.STATE_RUNNING] * 6 + [job_pb2.Job.STATE_FAILED])
         made = job(f"j{number:02d}", plan("t", 4), model=model, minute=minute, state=state)
         run(connection, made, right=chance.choice([4, 4, 4, 3]), minute=minute + chance.choice([0, 0, 900]))
-    return names
 
 
 def test_trends_hold_runs_that_rank_of_the_days_asked_for(connection: Connection) -> None:

@@ -140,9 +140,9 @@ def test_every_column_is_documented_and_no_other() -> None:
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
+async def database(new_path: Path) -> AsyncIterator[Database]:
     """Job "j" with 20 MB of answers."""
-    opened = Database(open_file(tmp_path / "results.duckdb"))
+    opened = Database(open_file(new_path))
 
     def fill(connection: Connection) -> None:
         writes.store_events(connection, [event("0001", job("j", plan("t", ITEMS)))])

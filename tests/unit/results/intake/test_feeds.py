@@ -65,11 +65,11 @@ class Store:
 
 @pytest.mark.parametrize(("times", "aside"), [(1, []), (2, []), (100, [BAD])])
 async def test_a_message_that_breaks_the_database_is_found_over_restarts(
-    tmp_path: Path, times: int, aside: list[int]
+    new_path: Path, tmp_path: Path, times: int, aside: list[int]
 ) -> None:
     store, set_aside = Store(times), Aside()
     for _ in range(8):
-        database = Database(open_file(tmp_path / "touchstone.duckdb"))
+        database = Database(open_file(new_path))
         feed = Feed(database, cast(Any, Stream()), cast(Any, set_aside), store)
         try:
             await feed.run()

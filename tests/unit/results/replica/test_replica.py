@@ -28,8 +28,8 @@ ROWS = 2_000
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = Database(open_file(tmp_path / "results.duckdb", tmp_path / "replica"))
+async def database(new_path: Path, tmp_path: Path) -> AsyncIterator[Database]:
+    opened = Database(open_file(new_path, tmp_path / "replica"))
     await opened.write(lambda c: add(c, 0))
     yield opened
     await opened.close()

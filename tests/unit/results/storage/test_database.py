@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,17 +12,9 @@ import pytest
 from services.results.export.exports import export
 from services.results.intake import writes
 from services.results.storage.database import Connection, Database
-from services.results.storage.migrations import open_file
 from services.results.visibility import EVERYTHING
 from tests.unit.results.builders import event, job, plan
 from touchstone.v1 import results_service_pb2 as pb
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = Database(open_file(tmp_path / "results.duckdb"))
-    yield opened
-    await opened.close()
 
 
 async def test_ten_comparisons_keep_no_item_page_waiting(database: Database) -> None:

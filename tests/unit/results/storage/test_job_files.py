@@ -14,7 +14,7 @@ from services.results.storage import job_files
 from services.results.storage.database import Connection, Database
 from services.results.storage.job_files import JobFiles, is_whole
 from services.results.storage.migrations import open_file
-from tests.unit.results.backups.rebuilt import JOBS, NEVER, filled
+from tests.unit.results.backups.rebuilt import JOBS, NEVER
 
 
 def names(folder: Path) -> list[str]:
@@ -22,11 +22,10 @@ def names(folder: Path) -> list[str]:
     return sorted(file.name.rsplit(".", 2)[0] for file in folder.iterdir())
 
 
-async def test_the_file_of_a_job_follows_its_attempts_and_dropped_texts(tmp_path: Path) -> None:
-    path = await filled(tmp_path)
+async def test_the_file_of_a_job_follows_its_attempts_and_dropped_texts(tmp_path: Path, finished: Path) -> None:
     folder = tmp_path / "jobs"
     assert names(folder) == [f"j{n}.1.0" for n in range(JOBS)]
-    connection = open_file(path, folder)
+    connection = open_file(finished, folder)
     connection.execute("UPDATE answer_texts SET dropped_attempt = 1 WHERE job_id = 'j1'")
     connection.execute("UPDATE items SET response = '' WHERE job_id = 'j1'")
     database = Database(connection)
@@ -42,11 +41,10 @@ async def test_the_file_of_a_job_follows_its_attempts_and_dropped_texts(tmp_path
 
 
 async def test_only_days_on_which_something_has_changed_are_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = await filled(tmp_path)
     folder = tmp_path / "jobs"
-    connection = open_file(path, folder)
+    connection = open_file(finished, folder)
     connection.execute("UPDATE answer_texts SET ended_at = ended_at + INTERVAL 1 DAY WHERE job_id > 'j1'")
     database = Database(connection)
     looked_at: list[datetime] = []
@@ -77,13 +75,12 @@ async def test_only_days_on_which_something_has_changed_are_looked_at(
 
 
 async def test_the_newest_jobs_come_first_where_many_files_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = await filled(tmp_path)
     folder = tmp_path / "jobs"
     for file in folder.iterdir():
         file.unlink()
-    connection = open_file(path, folder)
+    connection = open_file(finished, folder)
     connection.execute("UPDATE answer_texts SET ended_at = ended_at + INTERVAL 1 DAY WHERE job_id = 'j1'")
     database = Database(connection)
     files = JobFiles(database, folder, bus.Room())
@@ -106,8 +103,7 @@ async def test_the_newest_jobs_come_first_where_many_files_are_missing(
     assert names(folder) == [f"j{n}.1.0" for n in range(JOBS)]
 
 
-async def test_what_stands_in_the_place_of_a_jobs_file_is_replaced(tmp_path: Path) -> None:
-    path = await filled(tmp_path)
+async def test_what_stands_in_the_place_of_a_jobs_file_is_replaced(tmp_path: Path, finished: Path) -> None:
     folder = tmp_path / "jobs"
     first, second, third, _ = sorted(folder.iterdir())
     first.unlink()
@@ -117,7 +113,7 @@ async def test_what_stands_in_the_place_of_a_jobs_file_is_replaced(tmp_path: Pat
     third.unlink()
     third.symlink_to(third.name)
     (folder / "j3.1.0.parquet.new").mkdir()
-    database = Database(open_file(path, folder))
+    database = Database(open_file(finished, folder))
     files = JobFiles(database, folder, bus.Room())
     files._look()
     await files.bring_up_to_date(NEVER)
@@ -127,9 +123,9 @@ async def test_what_stands_in_the_place_of_a_jobs_file_is_replaced(tmp_path: Pat
 
 
 async def test_files_wait_while_answers_are_stored_but_not_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = Database(open_file(tmp_path / "results.duckdb"))
+    database = Database(open_file(new_path))
     files = JobFiles(database, tmp_path / "jobs", bus.Room())
     rounds: list[int] = []
 

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from services.results.storage import rounds as module
 from services.results.storage.database import Database
-from services.results.storage.migrations import open_file
 from services.results.storage.rounds import rounds
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = Database(open_file(tmp_path / "results.duckdb"))
-    yield opened
-    await opened.close()
 
 
 async def test_a_round_follows_a_change(database: Database) -> None:

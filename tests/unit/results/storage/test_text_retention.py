@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,13 +26,6 @@ RUNNING, COMPLETED, CANCELLED = job_pb2.Job.STATE_RUNNING, job_pb2.Job.STATE_COM
 ITEMS = 10
 BYTES = ITEMS * (len("question 0") + 1000)
 """Of one job that `finish` made."""
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = Database(open_file(tmp_path / "results.duckdb"))
-    yield opened
-    await opened.close()
 
 
 def one(connection: Connection, name: str) -> job_pb2.Job:
