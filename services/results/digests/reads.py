@@ -20,6 +20,7 @@ _WEEK, _MOST = timedelta(days=7), timedelta(days=366)
 _MOST_SERIES, _MOST_TURNED, _MOST_SERVED = 50, 50, 5
 _MOST_PAIRED = 8
 """Series of a suite, the newest, that are compared with each other."""
+_SAYS_NOTHING = (comparison_pb2.VERDICT_UNSPECIFIED, comparison_pb2.VERDICT_NOT_COMPARABLE)
 _TURNED_ROUND = {
     comparison_pb2.VERDICT_BETTER: comparison_pb2.VERDICT_WORSE,
     comparison_pb2.VERDICT_WORSE: comparison_pb2.VERDICT_BETTER,
@@ -121,7 +122,9 @@ def _turned(
         for a, b in combinations(some[:_MOST_PAIRED], 2):
             before, _ = _verdict(connection, a.before.job_id, b.before.job_id)
             after, _ = _verdict(connection, a.after.job_id, b.after.job_id)
-            if before and after and before != after and count < _MOST_TURNED:
+            # A run that was asked or scored otherwise turns nothing.
+            says = {before, after}.isdisjoint(_SAYS_NOTHING)
+            if says and before != after and count < _MOST_TURNED:
                 count += 1
                 yield digest_pb2.TurnedVerdict(
                     a_job_id=a.after.job_id,

@@ -13,7 +13,7 @@ from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import Results
 from services.scheduler.requests.visibility import Reads
 from services.words import refusals, replays
-from services.words.jobs import is_import
+from services.words.jobs import ENDED_EARLY, is_import
 from touchstone.v1 import dataset_pb2, job_pb2
 
 
@@ -49,7 +49,8 @@ class Contexts:
         job = await self.any_age(job_id)
         self._reads.check(caller, job)
         if job.state != job_pb2.Job.STATE_COMPLETED:
-            raise ConflictError(f"Job {job.job_id} has not completed. {remedy} once it has.")
+            retry = " A retry runs the rest." if job.state in ENDED_EARLY else ""
+            raise ConflictError(f"Job {job.job_id} has not completed. {remedy} once it has.{retry}")
         return job
 
     async def of(self, caller: Identity, spec: job_pb2.JobSpec) -> Context:

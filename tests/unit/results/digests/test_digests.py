@@ -107,6 +107,19 @@ def test_a_verdict_between_models_that_turned_is_named(connection: Connection) -
     assert (turned.before, turned.after) == (verdicts if turned.a == "a@local" else verdicts[::-1])
 
 
+def test_runs_that_cannot_be_compared_turn_no_verdict(connection: Connection) -> None:
+    stored(connection, "a-1", 180, 0)
+    stored(connection, "b-1", 120, 10, model="b")
+    other = job("a-2", plan("one", 200), model="a", minute=DAY + 10)
+    other.plan[0].scorer_version = "other"
+    run(connection, other, 110, 90, minute=DAY + 10)
+    stored(connection, "b-2", 170, DAY + 20, model="b")
+    found = asked(connection)
+    verdicts = {one.after.job_id: one.verdict for one in found.series}
+    assert verdicts["a-2"] == comparison_pb2.VERDICT_NOT_COMPARABLE
+    assert not found.turned
+
+
 def test_another_time_another_schedule_and_others_jobs_are_left_out(connection: Connection) -> None:
     stored(connection, "one", 100, DAY + 10)
     assert not asked(connection, 2 * DAY, 3 * DAY).series

@@ -45,7 +45,10 @@ async def test_only_what_a_completed_job_asked_is_replayed(world: World) -> None
     with pytest.raises(InvalidRequestError, match="asks as job"):
         await world.desk.create(ALICE, "", other)
     waiting = world.registry.view(world.registry.find(await world.create()))
-    with pytest.raises(ConflictError, match=r"has not completed\. Replay it once it has"):
+    with pytest.raises(ConflictError, match=r"has not completed\. Replay it once it has\.$"):
+        await world.desk.create(ALICE, "", replays.spec_of(waiting))
+    await world.desk.cancel(ALICE, waiting.job_id)
+    with pytest.raises(ConflictError, match=r"Replay it once it has\. A retry runs the rest\.$"):
         await world.desk.create(ALICE, "", replays.spec_of(waiting))
     unknown = replays.spec_of(old)
     unknown.replays_job_id = "0f3b6c2a-9d8e-4f71-b5a0-c4d2e6f81357"
