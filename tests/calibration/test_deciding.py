@@ -36,7 +36,8 @@ def test_a_quarter_of_the_items_finds_what_all_would(task: str) -> None:
         parts, agree, wrong = _summary(decisions)
         print(f"  {name:26} {parts:6.1%} of the items, agrees in {agree:6.2%}, wrong direction {wrong:.2%}")
     parts, agree, wrong = _summary(known["touchstone decide"])
-    assert parts <= 0.3
+    # The pipeline asks up to 2 % more than is needed, as its test with published answers checks, and 30 % are promised.
+    assert parts <= 0.28
     assert agree >= 0.95
     assert wrong <= 0.001
 

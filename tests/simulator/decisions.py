@@ -7,6 +7,7 @@ services.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,9 @@ from touchstone.v1 import scheduler_service_pb2 as pb
 
 _ITEMS, _OF_RACES = 45, 60
 """Of each task, in decisions between two and in races."""
+_CANCELLED_S = 0.5
+"""From a stored verdict to the end of the last call of a job that it stops, while nothing goes wrong. Promised are 2 s
+from the last answer that was needed: the rest of it is a look."""
 _ERROR = item_result_pb2.OUTCOME_INFRASTRUCTURE_ERROR
 
 _Sizes = tuple[tuple[str, int], ...]
@@ -66,6 +70,8 @@ class Decisions:
     """Batch, job that a verdict stopped in it, and the job that must be stopped in it, too."""
     _alone: dict[str, str] = field(default_factory=dict)
     """By job that had much to ask when the last other one of its decision failed or was cancelled, that other one."""
+    _stopped: dict[int, tuple[str, float]] = field(default_factory=dict)
+    """By seed, a job that a verdict has stopped, and when."""
     _standings: dict[tuple[str, int], races.Expected] = field(default_factory=dict)
     """Of races, by id and the number of their items without an answer."""
 
@@ -128,6 +134,8 @@ class Decisions:
         if job.spec.schedule_id and len(self.history.places[job.job_id]) == 1:
             self._is_alone(job)
         if job.attempt == 1 and job.HasField("decided"):
+            if not job.spec.schedule_id:
+                self._stopped.setdefault(job.spec.sampling.seed, (job.job_id, asyncio.get_running_loop().time()))
             self._check(job, jobs)
 
     def _is_alone(self, job: job_pb2.Job) -> None:
@@ -223,6 +231,14 @@ class Decisions:
             self.history.broken.append(
                 f"unit {unit.unit} of job {job_id} is out while unit {first} of its decision is open"
             )
+
+    def called(self, seed: int) -> None:
+        """Called while nothing goes wrong, when a call of a job with this seed begins and is answered."""
+        job_id, at = self._stopped.get(seed, ("", math.inf))
+        after = asyncio.get_running_loop().time() - at
+        live = (self.history.job(each) for each in self.history.live())
+        if after > _CANCELLED_S and not any(job.spec.sampling.seed == seed for job in live):
+            self.history.broken.append(f"job {job_id} still calls the model {after:.1f} s after its verdict")
 
     def _first(self, job_id: str) -> int:
         done, first = self._done[job_id], 0

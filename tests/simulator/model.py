@@ -42,6 +42,8 @@ class Models:
         self.calls: Counter[CallKey] = Counter()
         self.failures: Counter[CallKey] = Counter()
         self.under_way: Counter[str] = Counter()
+        self.heard: Callable[[int], None] = lambda seed: None
+        """Is told of each call of a job with this seed, when it begins and when it is answered."""
 
     def provider(self, evaluator: str) -> SimulatedProvider:
         return SimulatedProvider(self, evaluator)
@@ -50,9 +52,11 @@ class Models:
         task = f"{request.task.info.task} of {request.model}"
         key = (request.sampling.seed, task, request.item.index, request.repeat)
         self.calls[key] += 1
+        self.heard(request.sampling.seed)
         slow = self._chance.random() < self.slow
         takes = self._chance.uniform(1.0, 6.0) if slow else self._chance.uniform(0.01, 0.3)
         await asyncio.sleep(takes * _SLOW if request.model == "simulated-slow" and not slow else takes)
+        self.heard(request.sampling.seed)
         if self._chance.random() < self._failing:
             self.failures[key] += 1
             raise ProviderError("The simulated model failed.", retryable=True)

@@ -9,10 +9,12 @@ from typing import Any
 from unittest.mock import patch
 
 from services import decision_order
+from services.evaluator.units.units_in_hand import Hand
 from services.results.decisions import answers, evidence
 from services.scheduler.jobs.job import Job
 from services.scheduler.lifecycle import deciding
 from services.scheduler.lifecycle.job_registry import JobRegistry
+from services.scheduler.nats.streams import WorkStream
 from tests.simulator import decisions
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -66,9 +68,27 @@ def _create_one_by_one() -> AbstractContextManager[Any]:
     return patch.object(JobRegistry, "commit_all", commit_all)
 
 
+def _go_on() -> AbstractContextManager[Any]:
+    """A verdict stops a job, and what is under way of it goes on: its units stay in the queue, and evaluators take no
+    notice."""
+
+    async def withdraw(self: Any, job_id: str) -> None:
+        pass
+
+    async def wanted(self: Hand, unit: Any) -> bool:
+        return True
+
+    stack = ExitStack()
+    stack.enter_context(patch.object(WorkStream, "withdraw", withdraw))
+    stack.enter_context(patch.object(Hand, "_wanted", wanted))
+    stack.enter_context(patch.object(Hand, "_job_is", lambda self, job_id, headers: False))
+    return stack
+
+
 DECISION_BUGS: dict[str, Plant] = {
     "count-as-they-come": _count_as_they_come,
     "stop-one-by-one": _stop_one_by_one,
+    "go-on-after-the-verdict": _go_on,
     "run-on-alone": partial(patch.object, deciding, "_ENDED", ()),
 }
 RACE_BUGS: dict[str, Plant] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -46,6 +47,8 @@ calls that are slow."""
 _WITH_GAPS, _GAPS = 0.7, 0.04
 """The share of these in which items stay without an answer at first, and of such calls: their jobs run again after they
 were judged."""
+_CALM_S = 20.0
+"""After the last fault, nothing of it is left."""
 _MOST_STEPS = 400_000
 _TRACED = 60
 
@@ -93,6 +96,7 @@ class Simulation:
         self.experiments = Experiments(self.history) if has_experiments(seed) else None
         self.judges = Judges(self.history) if has_judges(seed) else None
         self.decisions = Decisions(self.history) if has_decisions(seed) else None
+        self.calm_from = math.inf
         self.history.made_rows = lambda dataset_id: self.on_disk.tables.datasets[dataset_id][0].rows
         self._set_clock()
 
@@ -137,6 +141,11 @@ class Simulation:
                 self.judges.moved(job_id)
             self.note(f"stored: job {job_id[-4:]} is {name(state)} ({attempt}.){' new' if before == 0 else ''}")
 
+    def _called(self, faults: Faults, seed: int) -> None:
+        crashes = any(process.crash_at is not None for process in self.installation.running.values())
+        if self.decisions is not None and (not faults.made or (self.loop.time() > self.calm_from and not crashes)):
+            self.decisions.called(seed)
+
     def _delivered(self, subject: str, reply: str, data: bytes) -> None:
         unit = self.history.delivered(subject, reply, data)
         if unit is not None and self.decisions is not None:
@@ -170,6 +179,7 @@ class Simulation:
             self.models.refusing = _GAPS
         if self.decisions is not None:
             self.models.slow = min(self.models.slow, _FEW_SLOW)
+            self.models.heard = partial(self._called, faults)
             self.decisions.evaluators = sum(each.startswith("e") for each in names)
             self.decisions.calls = CALLS * self.decisions.evaluators
             deciding = DecisionUsers(self.chance, users, self.decisions, races=has_races(self.seed))
@@ -178,6 +188,7 @@ class Simulation:
             self.models.refusing = _REFUSED if Random(self.seed + 6 * APART).random() < 0.3 else 0.0
         await self._busy(faults, users)
         faults.calm()
+        self.calm_from = self.loop.time() + _CALM_S
         self.models.refusing = 0.0
         broken = await self._quiet(users, uploaders)
         self.installation.restarting = False

@@ -18,7 +18,7 @@ from contextlib import suppress
 from services.bus import heed_cancel, of_job
 from services.decision_order import UNIT
 from services.errors import DeadlineError, NotFoundError, TouchstoneError, UnavailableError
-from services.scheduler.jobs.fleet import Capacity, route
+from services.scheduler.jobs.fleet import Capacity
 from services.scheduler.jobs.job import (
     CANCELLED,
     COMPLETED,
@@ -39,10 +39,12 @@ from touchstone.v1 import decision_pb2, job_pb2
 log = logging.getLogger(__name__)
 
 _PAUSE_S, _AGAIN_S = 0.05, 1.0
-_UNSEEN = 1 / 8
+_UNSEEN = 1 / 16
 """The part of a job's done items that may be asked beyond what the last look has seen."""
 _BUSY = 2
 """Times the calls at once that may be: an endpoint whose answers take longer than a look has no free slot meanwhile."""
+_WAVES_APART = 2
+"""Waves that one job may be ahead of another one: some answers take longer, and those after them need not wait."""
 _ALL = 1 << 30
 _MOST_APART = 128
 """Items that one job may be ahead of another at an endpoint that takes one model at a time: loading takes long."""
@@ -97,23 +99,32 @@ class Deciding:
             self._unseen.add(decision_id(job.message))
             self._news.set()
 
-    def last_unit(self, job: Job, capacity: Capacity) -> int | None:
+    def last_unit(self, job: Job, capacity: Capacity, beside: Sequence[Job]) -> int | None:
         """The number of the first unit that has to wait; None for jobs of no decision. Units up to there keep the
-        endpoint busy, and few are asked in vain when the decision is made: no job gets far ahead of another, nor of
-        what the last look has seen. So little is asked while the results service is silent."""
+        endpoint busy, together with those of the jobs `beside` it there, and few are asked in vain when the decision is
+        made: no job gets far ahead of another, nor of what the last look has seen. So little is asked while the results
+        service is silent."""
         rest, ledger = others(self._registry, job), job.ledger
         if not rest or ledger is None:
             return None
         if any(other.state in (PENDING, PLANNING) for other in rest):
             # The first one to start would stay ahead.
             return 0
-        jobs = [job, *rest]
-        first = self._all_done(jobs)
-        last = self._in_step(ledger, first, min(_done_items(one) for one in jobs if one.ledger is not None), capacity)
+        first = self._all_done([job, *rest])
         if capacity.exclusive:
             # What waits for a look must not turn to another model.
-            return last if self._unseen_by(job) <= 2 * max(_MOST_APART, 2 * _BUSY * capacity.calls) else first
-        room = self._wave(job, rest, capacity, last) - ledger.in_flight_items - self._unseen_by(job)
+            apart = max(_MOST_APART, 2 * _BUSY * capacity.calls)
+            last = _after(ledger, first, max(apart, int(_UNSEEN * _done_items(job))), 2 * capacity.evaluators)
+            return last if self._unseen_by(job) <= 2 * apart else first
+        sharing = [one for one in beside if one is not job and _shares(one, job)]
+        wave = _wave(job, 1 + len(sharing), capacity)
+        apart = min(_WAVES_APART * wave, max(2 * _BUSY * capacity.calls, int(2 * _UNSEEN * _done_items(job))))
+        last = _after(ledger, first, apart, 2 * capacity.evaluators)
+        seen = self._all_seen([job, *rest])
+        # Those that wait for this job leave it their part.
+        waiting = [one for one in sharing if one in rest and self._seen.get(one.id, 0) - seen > wave - UNIT]
+        ahead = max(0, _done_items(job) - seen)
+        room = _wave(job, 1 + len(sharing) - len(waiting), capacity) - ledger.in_flight_items - ahead
         unit = first
         while unit < last and ledger.has(unit):
             if not ledger.is_done(unit) and unit not in ledger.released:
@@ -123,32 +134,14 @@ class Deciding:
             unit += 1
         return unit
 
-    def _in_step(self, ledger: Ledger, first: int, done: int, capacity: Capacity) -> int:
-        """The first unit that waits for the other jobs, which have done those before `first`. Some answers take longer
-        than others, and the units after them need not wait."""
-        wanted = max(2 * _BUSY * capacity.calls, int(_UNSEEN * done), _MOST_APART if capacity.exclusive else 0)
-        last, least = first, first + 2 * capacity.evaluators
-        while ledger.has(last) and (wanted > 0 or last < least):
-            wanted -= ledger.unit_items(last)
-            last += 1
-        return last
-
-    def _wave(self, job: Job, rest: Sequence[Job], capacity: Capacity, last: int) -> int:
-        """The items of a job that may be under way or unseen: its part of what keeps the endpoint busy, with those jobs
-        of the decision that need not wait there, or a part of its answers."""
-        sharing = 1 + sum(
-            other.ledger is not None
-            and other.state == RUNNING
-            and route(other.message.spec) == route(job.message.spec)
-            and bool(other.ledger.unreleased(1, 0, last))
-            for other in rest
-        )
-        busy = max(_BUSY * capacity.calls, 2 * capacity.evaluators * UNIT)
-        return max(busy // sharing, 2 * UNIT, int(_UNSEEN * _done_items(job)))
-
     def _unseen_by(self, job: Job) -> int:
         """Items of done units that no look has seen. Those of other units count as neither: a look follows a unit."""
         return max(0, _done_items(job) - self._seen.get(job.id, 0))
+
+    def _all_seen(self, jobs: Sequence[Job]) -> int:
+        """Items of done units that a look has seen of each job that has not ended."""
+        on = [job for job in jobs if job.state not in _ENDED and job.ledger is not None]
+        return min((self._seen.get(job.id, 0) for job in on), default=0)
 
     def _all_done(self, jobs: Sequence[Job]) -> int:
         """Units from the first one that all jobs have done, but for those that have ended, if several have not."""
@@ -232,6 +225,29 @@ class Deciding:
                 stopped.append(job)
             if stopped:
                 await self._registry.finish_all(stopped, "scheduler", "cancelled")
+
+
+def _shares(other: Job, job: Job) -> bool:
+    """Whether another job at the same endpoint has something to ask, and need not wait for more urgent ones."""
+    ledger = other.ledger
+    urgent = other.state == RUNNING and other.message.spec.priority >= job.message.spec.priority
+    return urgent and ledger is not None and bool(ledger.released or ledger.unreleased(1))
+
+
+def _wave(job: Job, sharing: int, capacity: Capacity) -> int:
+    """The items of a job that may be under way or unseen: its part of what keeps the endpoint busy, which a number of
+    jobs are `sharing`, or a part of its answers."""
+    busy = max(_BUSY * capacity.calls, 2 * capacity.evaluators * UNIT)
+    return max(busy // sharing, 2 * UNIT, int(_UNSEEN * _done_items(job)))
+
+
+def _after(ledger: Ledger, first: int, items: int, least: int) -> int:
+    """The unit that ends a number of `items` from `first` on, and at least a number of units."""
+    last = first
+    while ledger.has(last) and (items > 0 or last < first + least):
+        items -= ledger.unit_items(last)
+        last += 1
+    return last
 
 
 def _done_items(job: Job) -> int:

@@ -243,7 +243,7 @@ class Scheduler:
                 # It may have ended while units of another endpoint went out.
                 if job.state != RUNNING or job.ledger is None:
                     continue
-                last = self._deciding.last_unit(job, capacity)
+                last = self._deciding.last_unit(job, capacity, jobs)
                 one = _active(job, capacity, ahead, now, last)
                 # One that waits for others of its decision must not keep an exclusive endpoint from them.
                 if last is None or one.next_units or one.in_flight_units:

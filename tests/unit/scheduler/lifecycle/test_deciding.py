@@ -172,7 +172,8 @@ async def test_a_slow_endpoint_is_kept_busy(world: World) -> None:
         await world.planned(job_id, plan(items=4000))
     for _ in range(5):
         out = [(job_id, unit) for job_id in ids for unit in offered(world, job_id)]
-        assert sum(len(world.work.offered[key].positions) for key in out) >= 2 * 64 - 2 * 8
+        # Twice its calls but for parts of units, and a unit that one job is ahead.
+        assert sum(len(world.work.offered[key].positions) for key in out) >= 2 * 64 - 3 * 8
         # The endpoint answers a part of what it has, and the rest has to wait for it.
         for job_id, unit in out[::2]:
             await answer(world, job_id, [unit])
