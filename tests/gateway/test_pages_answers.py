@@ -15,6 +15,7 @@ from services.gateway.pages.display import conversation
 from tests.gateway import fake_data, fake_items, fake_world
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages_datasets import HTML, dataset_of, page, run_over
+from tests.gateway.test_rest_results import finished
 from tests.pictures import PNG, data_uri, image
 from touchstone.v1 import dataset_pb2, item_result_pb2, job_pb2, results_service_pb2, scoring_pb2, suite_pb2
 
@@ -501,3 +502,12 @@ async def test_an_item_and_a_row_tell_their_parts_as_openai_does(gateway: Runnin
     got = (await gateway.client.get(f"/api/v1/benchmarking/results/{plain.job_id}/items/rows/0")).json()
     assert "tool_calls" not in got
     assert "logprobs" not in got
+
+
+async def test_a_score_without_an_interval_does_not_announce_one(gateway: Running) -> None:
+    job = finished(gateway, "demo")
+    assert "95\u00a0% interval, n = " in strip_of(await page(gateway, f"/jobs/{job.job_id}"))
+    for name in ("ci95_low", "ci95_high"):
+        # As of rows that are all in one group.
+        gateway.world.results[job.job_id].suite_score.ClearField(name)
+    assert "no interval, n = " in strip_of(await page(gateway, f"/jobs/{job.job_id}"))

@@ -53,6 +53,9 @@ def alarm(schedule_id: str, job_id: str) -> watch_pb2.Watch:
 async def test_a_watch_is_started_in_the_settings_and_has_a_page(gateway: Running) -> None:
     job = finished(gateway, "demo")
     sent = {"reference": job.job_id, "items": "20", "label": "prod"}
+    form = await page(gateway, "/settings")
+    assert 'id="watch-items" name="items"' in form
+    assert 'id="items"' not in form, "phones hide what is called so"
     made = await gateway.client.post("/settings/watches", data=sent)
     (schedule,) = gateway.world.schedules.values()
     assert made.headers["location"] == f"/watches/{schedule.schedule_id}"
