@@ -96,6 +96,9 @@ def difference_chart(points: Spans, margin: float, decided: int, about: str, wid
     drawn += [plot.numbers(decided), f'<path class="span" d="{plot.path([*upper, *reversed(lower)])}Z"/>']
     drawn += [plot.line(side * margin, "limit") for side in (1, -1) if margin]
     drawn += [plot.line(0, "zero"), plot.upright(decided)]
+    if len(shown) == 1:
+        # An area over one place has no width.
+        drawn.append(f'<path class="way accent" d="{plot.path([*upper, *lower])}"/>')
     drawn.append(plot.way([(at, plot.held(value)) for at, value, _, _ in shown], "accent"))
     return plot.svg("difference", drawn, about)
 

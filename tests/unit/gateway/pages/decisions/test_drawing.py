@@ -123,4 +123,7 @@ def test_the_difference_has_its_interval_and_lines_at_0_and_the_margin(width: in
 
 
 def test_a_difference_of_one_item_can_be_drawn() -> None:
-    assert "svg" in drawing.difference_chart([(1, 100.0, -100.0, 100.0)], 0.0, 0, "")
+    svg = drawing.difference_chart([(60, 50.0, -99.0, 98.0)], 0.0, 60, "")
+    (top, bottom), *_ = ways(svg)
+    assert top[0] == bottom[0]
+    assert bottom[1] - top[1] > 140, "its interval has a height"
