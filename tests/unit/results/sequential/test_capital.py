@@ -101,3 +101,24 @@ def test_the_intervals_over_looks_are_those_of_each_look() -> None:
             pytest.approx(one[0], abs=width / 30),
             pytest.approx(one[1], abs=width / 30),
         )
+
+
+@pytest.mark.parametrize("kinds", [1, 3, 32, 33, 500])
+@pytest.mark.parametrize("late", [False, True])
+def test_few_kinds_of_draws_are_found_as_by_sorting(kinds: int, late: bool) -> None:
+    rng = np.random.default_rng(kinds)
+    for count in (1, 255, 257, 3_000):
+        known = rng.random(kinds) * (1 + 1j)
+        values = rng.choice(known, count)
+        if late:
+            # A kind that the first values do not have.
+            values[-1] = -1.0
+        found, places = capital._kinds(values)
+        expected, among = np.unique(values, return_inverse=True)
+        assert found.tobytes() == expected.tobytes()
+        assert places.tolist() == among.tolist()
+
+
+def test_without_draws_there_are_no_kinds() -> None:
+    found, places = capital._kinds(np.zeros(0))
+    assert (len(found), len(places)) == (0, 0)
