@@ -227,7 +227,11 @@ def test_claims_say_who_it_is_and_groups_give_the_role(
 @pytest.mark.parametrize(
     ("changes", "said", "sentence"),
     [
-        ({}, {"groups": ["others", "Bench"]}, "as u-1, but none of your groups has access to Touchstone."),
+        (
+            {},
+            {"groups": ["others", "Bench", "benches", "operators"]},
+            "as u-1, but none of your groups has access to Touchstone.",
+        ),
         ({}, {}, "none of your groups has access"),
         ({}, {"groups": [["bench"], {"bench": 1}]}, "none of your groups has access"),
         ({}, {"groups": {"bench": 1}}, "none of your groups has access"),
