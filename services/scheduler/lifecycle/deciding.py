@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from services.bus import heed_cancel, of_job
 from services.decision_order import UNIT
@@ -85,6 +84,10 @@ class Deciding:
         registry.tell_of_moves(self._news.set)
         self._unseen: set[str] = set()
         """Decisions with answers that no look has seen."""
+        self._looking: set[str] = set()
+        """Decisions that are looked at, or were a moment ago."""
+        self._failed: set[str] = set()
+        """Decisions whose last look failed."""
         self._begun = False
         self._first: dict[str, int] = {}
         """By job, how many of its units from the first one are done."""
@@ -161,28 +164,39 @@ class Deciding:
 
     async def run(self) -> None:
         """Until cancelled. Raises LeadershipLostError."""
-        while True:
-            heed_cancel()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_AGAIN_S if self._unseen else None):
-                    await self._news.wait()
-            self._news.clear()
-            under_way = self._under_way()
-            unseen = {*under_way} if not self._begun else self._unseen
-            self._begun, self._unseen = True, set()
-            known = {job.id for jobs in under_way.values() for job in jobs}
-            for counts, kept in ((self._first, known), (self._seen, known), (self._ended, under_way)):
-                for name in counts.keys() - kept:
-                    del counts[name]
-            began = asyncio.get_running_loop().time()
-            # Side by side: most of a look is to wait until the newest answers are stored.
-            async with asyncio.TaskGroup() as group:
+        # Side by side: most of a look is to wait until the newest answers are stored, and a look at a large race takes
+        # long.
+        async with asyncio.TaskGroup() as group:
+            while True:
+                heed_cancel()
+                await self._news.wait()
+                self._news.clear()
+                under_way = self._under_way()
+                unseen = {*under_way} if not self._begun else self._unseen
+                self._begun, self._unseen = True, unseen & self._looking
+                known = {job.id for jobs in under_way.values() for job in jobs}
+                for counts, kept in ((self._first, known), (self._seen, known), (self._ended, under_way)):
+                    for name in counts.keys() - kept:
+                        del counts[name]
+                self._failed &= under_way.keys()
                 for decision, jobs in under_way.items():
                     ended = sum(job.state in _ENDED for job in jobs)
-                    if decision in unseen or ended != self._ended.get(decision, 0):
-                        group.create_task(self._look(decision, jobs))
+                    news = decision in unseen or ended != self._ended.get(decision, 0)
+                    if news and decision not in self._looking:
+                        self._looking.add(decision)
+                        group.create_task(self._look_and_rest(decision, jobs))
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _look_and_rest(self, decision: str, jobs: Sequence[Job]) -> None:
+        began = asyncio.get_running_loop().time()
+        try:
+            await self._look(decision, jobs)
             # Looks at many answers must not keep the results service busy.
-            await asyncio.sleep(max(_PAUSE_S, asyncio.get_running_loop().time() - began))
+            took = asyncio.get_running_loop().time() - began
+            await asyncio.sleep(_AGAIN_S if decision in self._failed else max(_PAUSE_S, took))
+        finally:
+            self._looking.discard(decision)
+            self._news.set()
 
     def _under_way(self) -> dict[str, list[Job]]:
         """By decision, its jobs in their order."""
@@ -202,9 +216,11 @@ class Deciding:
             except (UnavailableError, DeadlineError, NotFoundError) as error:
                 log.debug("decision %s: waits for the results service: %s", decision, error.message)
                 self._unseen.add(decision)
+                self._failed.add(decision)
                 return
             except TouchstoneError as error:
                 log.warning("decision %s: cannot be made yet: %s", decision, error.message, extra=of_job(decision))
+        self._failed.discard(decision)
         self._seen |= seen
         self._ended[decision] = len(ended)
         self._registry.wake.set()

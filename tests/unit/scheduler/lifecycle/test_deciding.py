@@ -208,6 +208,36 @@ async def test_a_new_leader_looks_at_once_and_finds_the_same(world: World) -> No
     assert [world.state(job) for job in ids] == ["cancelled", "cancelled"]
 
 
+async def test_a_long_look_at_one_decision_holds_up_no_other() -> None:
+    world = World(Limits(running_jobs=2))
+    world.fleet.hear(evaluator("e1", "one", 4), world.time)
+    world.fleet.hear(evaluator("e2", "two", 4), world.time)
+    await world.start()
+    large = await run(world)
+    made = await world.desk.create_all(ALICE, "s", (spec("one"), spec("two")), decision_rules.sides(request()))
+    await world.settle()
+    small = [job.job_id for job in made]
+    for job_id in small:
+        await world.planned(job_id, plan(items=400))
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def evidence(jobs: Sequence[job_pb2.Job], sequence: int) -> decision_pb2.Decision:
+        if jobs[0].job_id == large[0]:
+            begun.set()
+            await may_end.wait()
+            return decision_pb2.Decision()
+        return BETTER
+
+    world.results.evidence = evidence  # type: ignore[method-assign]
+    await answer(world, large[0], offered(world, large[0])[:1])
+    await asyncio.wait_for(begun.wait(), 10)
+    await answer(world, small[0], offered(world, small[0])[:1])
+    await looked(world)
+    assert [world.state(job) for job in (*small, *large)] == ["cancelled", "cancelled", "running", "running"]
+    may_end.set()
+    await world.stop()
+
+
 async def test_a_silent_results_service_is_asked_again(world: World) -> None:
     ids = await run(world)
     world.results.down, world.results.decision = True, BETTER
