@@ -87,6 +87,7 @@ class Provider:
         app.add_routes(
             [
                 web.get("/realm/.well-known/openid-configuration", self._document),
+                web.get("/realm/elsewhere", self._whole),
                 web.get("/realm/authorize", self._authorize),
                 web.post("/realm/token", self._token),
                 web.get("/realm/keys", self._keys),
@@ -106,8 +107,12 @@ class Provider:
 
     async def _document(self, request: web.Request) -> web.Response:
         self.documents += 1
-        if self.failure:
-            return self._failed()
+        return self._failed() if self.failure else await self._whole(request)
+
+    async def _whole(self, request: web.Request) -> web.Response:
+        return web.json_response(self._said())
+
+    def _said(self) -> dict[str, Any]:
         said = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
@@ -118,10 +123,11 @@ class Provider:
             "authorization_response_iss_parameter_supported": True,
             **self.document,
         }
-        return web.json_response({name: value for name, value in said.items() if value is not None})
+        return {name: value for name, value in said.items() if value is not None}
 
     def _failed(self) -> web.Response:
-        texts = {"long": '{"issuer": "' + "x" * 2_000_000 + '"}', "text": "<html>", "list": "[]"}
+        # The long one is right but for its length, as is the one to which the redirect leads.
+        texts = {"long": json.dumps(self._said() | {"more": "x" * 2_000_000}), "text": "<html>", "list": "[]"}
         if self.failure in texts:
             return web.Response(text=texts[self.failure])
         if self.failure == "redirect":

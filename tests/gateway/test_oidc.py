@@ -234,6 +234,16 @@ async def test_what_is_no_answer_is_seen(issued: Provider, failure: str) -> None
     assert await asker(issued).trouble()
 
 
+@pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"])
+def test_a_provider_with_tls_names_no_endpoint_without(name: str) -> None:
+    issuer = "https://login.example"
+    asks = oidc.Provider(Provider().settings(pages=PAGES, issuer=issuer))
+    said = {other: f"{issuer}/{other}" for other in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
+    assert asks._checked({"issuer": issuer, **said}).token == f"{issuer}/token_endpoint"
+    with pytest.raises(oidc._WrongError, match=f"{name} is not an https URL"):
+        asks._checked({"issuer": issuer, **said, name: f"http://login.example/{name}"})
+
+
 @pytest.mark.usefixtures("forgets")
 async def test_a_provider_that_comes_back_is_used_again(issued: Provider) -> None:
     asks = asker(issued)
