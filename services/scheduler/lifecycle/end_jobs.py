@@ -138,6 +138,8 @@ class Settling:
                 self._late.pop(job_id, None)
             await asyncio.sleep(_PAUSE_S if again else _LOOK_S)
             if not again:
+                # A cancellation that a call has lost would never be heeded from here on.
+                heed_cancel()
                 await self._news.wait()
 
     async def _settle(self, job: Job) -> bool:

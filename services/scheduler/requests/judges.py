@@ -52,6 +52,8 @@ class Judges:
                     waits |= not await self._start_all(job)
             await asyncio.sleep(_RETRY_S if waits else _LOOK_S)
             if not waits:
+                # A cancellation that a call has lost would never be heeded from here on.
+                heed_cancel()
                 await self._moved.wait()
 
     async def _drop_replaced(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -64,6 +65,28 @@ async def test_an_answer_that_comes_later_still_is_counted(world: World) -> None
     assert counts(world.desk.get(job))[0] == 8, "nothing has come since"
     world.report(job, 1, items=2, done=False)
     await settled(world, job, 10)
+
+
+async def test_a_leadership_ends_that_is_cancelled_while_a_call_loses_cancellations(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await cancelled(world)
+    store(world, job, 8)
+    await settled(world, job, 8)
+    asked = asyncio.Event()
+
+    async def losing(job_id: str, sequence: int) -> dict[str, set[int]]:
+        asked.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return {}
+
+    monkeypatch.setattr(world.results, "stored", losing)
+    running = asyncio.create_task(end_jobs.Settling(world.registry, world.results, lambda: 0).run())
+    await asked.wait()
+    running.cancel()
+    done, _ = await asyncio.wait([running], timeout=10)
+    assert done
 
 
 async def test_a_job_that_failed_is_counted_after_a_restart(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,27 @@ async def test_each_judge_of_a_completed_job_starts_once(world: World) -> None:
     assert sorted(job.spec.judging.repeats for job in made) == [1, 3]
     assert {job.spec.judging.job_id for job in made} == {job_id}
     assert {json.loads(job.spec.dataset.scoring.rubric)["version"] for job in made} == {"tip-v1", "qa-v1"}
+    await world.stop()
+
+
+async def test_a_leadership_ends_that_is_cancelled_while_a_call_loses_cancellations(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _completed(world, _judge())
+    asked = asyncio.Event()
+
+    async def losing(*args: Any) -> job_pb2.Job:
+        asked.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        raise InvalidRequestError("That judge cannot start.")
+
+    monkeypatch.setattr(world.desk, "create_judge", losing)
+    running = asyncio.create_task(Judges(world.registry, world.desk).run())
+    await asked.wait()
+    running.cancel()
+    done, _ = await asyncio.wait([running], timeout=10)
+    assert done
     await world.stop()
 
 
