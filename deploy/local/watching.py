@@ -10,7 +10,7 @@ from deploy.local.pulse import Pulse, State, Verdict
 from deploy.local.state import processor_seconds
 
 ASK_EVERY_S, WELL_EVERY_S = 2.0, 5.0
-"""How often a process is asked, and one that was well. With little patience, both are the first."""
+"""How often a process is asked, and how often one that was well. With little patience, the first holds for both."""
 
 Look = Callable[[], Awaitable[State]]
 
