@@ -21,7 +21,7 @@ from nats.aio.msg import Msg
 
 from services import environment
 from services.bus.login import PLAIN, Login
-from services.bus.operations import Bus, Told
+from services.bus.operations import Bus, Listeners
 from services.errors import InvalidRequestError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -177,7 +177,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
     """Connects to a node of NATS and stays connected, also by way of other nodes of its cluster. `url` may have several
     URLs, separated by commas. Raises UnavailableError when no node answers in `timeout_s`, or none takes the login."""
 
-    told = Told()
+    listeners = Listeners()
 
     async def on_error(error: Exception) -> None:
         # Permission denials look like timeouts to the caller; their real text comes only here.
@@ -187,7 +187,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
     async def on_disconnect() -> None:
         # Also called by an orderly close.
         log.info("nats: disconnected")
-        for tell in list(told.of_breaks):
+        for tell in list(listeners.breaks):
             tell()
 
     async def on_closed() -> None:
@@ -199,7 +199,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
     async def on_reconnect() -> None:
         log.info("nats: connected again")
         client.hurry()
-        for tell in list(told.of_reconnects):
+        for tell in list(listeners.reconnects):
             tell()
 
     options: dict[str, Any] = {
@@ -237,7 +237,7 @@ async def connect(url: str, name: str, login: Login = PLAIN, *, timeout_s: float
             await asyncio.sleep(0.2)
         else:
             client.leaving = False
-            return Bus(client, told)
+            return Bus(client, listeners)
 
 
 async def _until(deadline: float, work: Coroutine[Any, Any, None]) -> None:

@@ -92,11 +92,11 @@ def _has_majority(cluster: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Listeners:
     """Who is called when a connection breaks, and after each reconnect."""
 
-    of_breaks: set[Callable[[], None]] = field(default_factory=set)
-    of_reconnects: set[Callable[[], None]] = field(default_factory=set)
+    breaks: set[Callable[[], None]] = field(default_factory=set)
+    reconnects: set[Callable[[], None]] = field(default_factory=set)
 
 
 @contextmanager
@@ -111,21 +111,21 @@ def _among(told: set[Callable[[], None]], tell: Callable[[], None]) -> Iterator[
 class Bus(KeyValues):
     """One connection to NATS with the operations that the services share."""
 
-    def __init__(self, client: Client, told: Told | None = None) -> None:
-        """`told` are called when the connection breaks, and after each reconnect."""
+    def __init__(self, client: Client, listeners: Listeners | None = None) -> None:
+        """`listeners` are called when the connection breaks, and after each reconnect."""
         super().__init__(client)
-        self._told = told or Told()
+        self._listeners = listeners or Listeners()
 
     @contextmanager
     def telling_of_reconnects(self, tell: Callable[[], None]) -> Iterator[None]:
         """Calls `tell` after each reconnect."""
-        with _among(self._told.of_reconnects, tell):
+        with _among(self._listeners.reconnects, tell):
             yield
 
     @contextmanager
     def telling_of_breaks(self, tell: Callable[[], None]) -> Iterator[None]:
         """Calls `tell` each time the connection breaks."""
-        with _among(self._told.of_breaks, tell):
+        with _among(self._listeners.breaks, tell):
             yield
 
     async def ensure(self, results_max_bytes: int, replicas: int = 1) -> None:
