@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-dev run demo test test-stack test-rights test-hosts test-images test-model model-env parity parity-env test-mlflow mlflow-env test-s3 s3-env test-airflow airflow-env chaos simulate record bench bench-env calibration certs nightly check format protos protos-release blocking client docs screenshots lock images audit clean
+.PHONY: help setup setup-dev run demo test test-stack test-rights test-hosts test-images test-model model-env parity parity-env test-mlflow mlflow-env test-s3 s3-env test-airflow airflow-env chaos simulate record bench bench-env calibration simulation certs nightly check format protos protos-release blocking client docs screenshots lock images audit clean
 
 help: ## Show this list
 	@echo "Touchstone: self-service benchmarking of AI models. Start with: make run"
@@ -82,6 +82,9 @@ record: setup-dev ## Import published outputs of real models, and compare our sc
 
 calibration: setup-dev ## Check by simulation the coverage of intervals and the size and power of tests
 	@$(BIN)/python -m pytest -n 2 -m calibration -rP --part $(PART)
+
+simulation: setup-dev ## Check by simulation that decisions, races, watches and measured noise keep their error, and what they save
+	@$(BIN)/python -m pytest -n 2 -m calibration -rP $(addprefix tests/calibration/test_,deciding.py racing.py watching.py noise.py)
 
 nightly: ## Run all checks and tests in full, which takes hours
 	@bash .ci/run nightly

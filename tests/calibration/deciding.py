@@ -103,6 +103,10 @@ def whole(difference: Ints) -> Decision:
     return Decision(_word(float(b[0] - a[0]) if mcnemar(a, b)[0] <= ERROR else 0.0), 1.0)
 
 
+def opposite(verdict: str, truth: str) -> bool:
+    return {verdict, truth} == {BETTER, WORSE}
+
+
 def peeking(difference: Ints) -> Decision:
     """The same test after each hundredth of the items, until it shows something."""
     looks = np.unique(np.ceil(np.arange(1, 101) * len(difference) / 100).astype(int))

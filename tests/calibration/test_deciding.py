@@ -12,7 +12,19 @@ from numpy.random import Generator, default_rng
 
 from services.results.sequential.draws import Pair
 from services.results.sequential.evidence import BETTER, EQUIVALENT, WORSE, evidence
-from tests.calibration.deciding import ABSENT, FOLDER, RULES, TASKS, Decision, bets, differences, equal, servings, whole
+from tests.calibration.deciding import (
+    ABSENT,
+    FOLDER,
+    RULES,
+    TASKS,
+    Decision,
+    bets,
+    differences,
+    equal,
+    opposite,
+    servings,
+    whole,
+)
 
 pytestmark = pytest.mark.calibration
 
@@ -43,11 +55,10 @@ def test_a_quarter_of_the_items_finds_what_all_would(task: str) -> None:
 
 
 def _summary(decisions: list[tuple[Decision, Decision]]) -> tuple[float, float, float]:
-    opposite = {(BETTER, WORSE), (WORSE, BETTER)}
     return (
         float(np.mean([found.part for found, _ in decisions])),
         float(np.mean([found.verdict == truth.verdict for found, truth in decisions])),
-        float(np.mean([(found.verdict, truth.verdict) in opposite for found, truth in decisions])),
+        float(np.mean([opposite(found.verdict, truth.verdict) for found, truth in decisions])),
     )
 
 

@@ -1,10 +1,9 @@
 """Decisions between published models through every process: a server answers from the record, and the verdict of the
-pipeline must be that of the statistics alone, after as many items. So the figures of `make calibration`, which asks the
+pipeline must be that of the statistics alone, after as many items. So the figures of `make simulation`, which asks the
 statistics about all pairs, are those of the product."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -19,7 +18,8 @@ from services.evaluator.catalogue import Catalogue
 from services.results.sequential.draws import Pair
 from services.results.sequential.evidence import evidence
 from services.words.enums import DECISION_VERDICTS
-from tests.calibration.deciding import ABSENT, FOLDER, TASKS, items, record
+from tests.calibration.deciding import ABSENT, FOLDER, TASKS, items, opposite, record, whole
+from tests.parts import NIGHTLY
 from tests.record import published
 from tests.record.runner import SCORERS, right_answer, upload
 from tests.servers.openai_server import OpenAIServer
@@ -31,11 +31,13 @@ from touchstone.v1 import job_pb2, suite_pb2
 
 pytestmark = [pytest.mark.stack, pytest.mark.skipif(not FOLDER.is_dir(), reason=ABSENT)]
 
-PAIRS = 20 if os.environ.get("TOUCHSTONE_NIGHTLY") else 4
-"""Of each task."""
+PAIRS = None if NIGHTLY else 4
+"""Of each task. Each night all."""
 CALLS = 32
 MOST_IN_VAIN = 0.02
-"""Of the items of a task. All pairs need at most 28 %, as `make calibration` checks: so they ask at most 30 %."""
+"""Of the items of a task. All pairs need at most 28 %, as `make simulation` checks: so they ask at most 30 %."""
+MOST_ASKED, LEAST_AGREED, MOST_OPPOSITE = 0.30, 0.95, 0.001
+"""What is promised of all pairs: the part of the items, and the verdicts that are and are not those of all items."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def stack(server: Replay, tmp_path_factory: pytest.TempPathFactory, request: pyt
 def test_the_pipeline_decides_as_the_statistics_alone(stack: Stack, server: Replay, task: str, tmp_path: Path) -> None:
     work = _work(stack, server, task, tmp_path)
     marks, chance = server.marks[task], Random(17)
-    pairs = chance.sample(list(combinations(sorted(marks), 2)), PAIRS)
+    every = list(combinations(sorted(marks), 2))
+    pairs = chance.sample(every, PAIRS or len(every))
     made = []
     for seed, pair in enumerate(pairs):
         sides = [job_pb2.JobSpec(endpoint="replay", model=model) for model in pair]
@@ -92,7 +95,7 @@ def test_the_pipeline_decides_as_the_statistics_alone(stack: Stack, server: Repl
         made.append(started(stack, *sides, seed=seed))
     known = {item: place for place, item in enumerate(items(task))}
     places = [known[row["id"]] for row in published.questions(task)]
-    needed = asked = 0
+    needed = asked = agreed = opposites = 0
     for seed, (pair, decision) in enumerate(zip(pairs, made, strict=True)):
         found = ended(stack, decision, 600)
         a, b = (marks[model] for model in pair)
@@ -107,9 +110,18 @@ def test_the_pipeline_decides_as_the_statistics_alone(stack: Stack, server: Repl
             assert job.progress.items_done <= most, shown
         needed += 2 * found.decided_at
         asked += found.baseline.progress.items_done + found.candidate.progress.items_done
-    every = 2 * len(places) * PAIRS
-    print(f"\n{task}: {PAIRS} decisions needed {needed / every:.1%} of the items, and asked {asked / every:.1%}")
-    assert asked - needed <= MOST_IN_VAIN * every
+        truth = whole(b - a).verdict
+        agreed += alone.verdict == truth
+        opposites += opposite(alone.verdict, truth)
+    all_items = 2 * len(places) * len(pairs)
+    parts = f"needed {needed / all_items:.1%} of the items, and asked {asked / all_items:.1%}"
+    print(f"\n{task}: {len(pairs)} decisions {parts}")
+    print(f"  {agreed / len(pairs):.2%} of the verdicts are those of all items, {opposites} the opposite")
+    assert asked - needed <= MOST_IN_VAIN * all_items
+    if PAIRS is None:
+        assert asked <= MOST_ASKED * all_items
+        assert agreed >= LEAST_AGREED * len(pairs)
+        assert opposites <= MOST_OPPOSITE * len(pairs)
 
 
 def _work(stack: Stack, server: Replay, task: str, folder: Path) -> job_pb2.JobSpec:
