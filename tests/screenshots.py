@@ -13,10 +13,12 @@ from playwright.async_api import Browser, async_playwright
 
 from tests.e2e.conftest import ARGUMENTS, chromium
 from tests.e2e.every_page import PROVIDER_PLACES, SIGN_IN, USERS_PLACES, Place, for_strangers, for_users, places
+from tests.gateway.fake_services import SLOTS
 from tests.gateway.fake_world import World
 from tests.gateway.gateway_server import Running, running
+from touchstone.v1 import job_pb2
 
-SHOWN = {"leaderboard": "leaderboard", "job-running": "job", "dataset-job": "dataset"}
+SHOWN = {"leaderboard": "leaderboard", "job-running": "job", "dataset-job": "dataset", "decision-better": "decision"}
 """Pages that README and docs show, and their files in docs/images: light and wide, as they are first seen."""
 EMPTY = ("/overview", "/run", "/jobs", "/leaderboard", "/compare", "/decisions", "/queue", "/datasets", "/experiments")
 WIDTHS = (1440, 390)
@@ -33,6 +35,7 @@ async def draw(folder: Path, images: Path | None, only: str) -> None:
             async with running(known) as gateway:
                 await _drawn(browser, gateway, wanted, folder, only)
                 if known is world and images is not None:
+                    _calm(world, [place.address for place in found if place.name in SHOWN])
                     await _shown(browser, gateway, found, images)
         with tempfile.TemporaryDirectory() as state:
             async with for_users(Path(state)) as (gateway, session):
@@ -65,6 +68,13 @@ async def _drawn(
             name = f"{place.name}-{'dark' if dark else 'light'}-{width}.png"
             await page.screenshot(path=folder / name, full_page=True, animations="disabled")
         await context.close()
+
+
+def _calm(world: World, shown: Iterable[str]) -> None:
+    """Ends what runs on no shown page, so that no more runs than can."""
+    ended = [job for job in world.holding() if not any(job.job_id in address for address in shown)]
+    for job in ended[: len(world.holding()) - SLOTS + 1]:
+        world.finish(job.job_id, job_pb2.Job.STATE_CANCELLED)
 
 
 async def _shown(browser: Browser, gateway: Running, found: list[Place], images: Path) -> None:

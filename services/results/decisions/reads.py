@@ -178,9 +178,18 @@ def _saved(connection: Connection, jobs: Sequence[job_pb2.Job]) -> decision_pb2.
         tokens += unasked * used / counted if counted else math.nan
         costs += unasked * cost / priced if priced else math.nan
         if answered:
-            saved.seconds = max(saved.seconds, unasked * job.progress.elapsed_s / answered)
+            saved.seconds = max(saved.seconds, unasked * _seconds_per_item(job, answered))
     if not math.isnan(tokens):
         saved.tokens = round(tokens)
     if not math.isnan(costs):
         saved.cost_usd = costs
     return saved
+
+
+def _seconds_per_item(job: job_pb2.Job, answered: int) -> float:
+    """Since the job's first answer: to load a model takes as long for few items as for all."""
+    rates = job.progress.rate_history
+    if any(rates):
+        return len(rates) / math.fsum(rates)
+    # A second has at least one rate.
+    return min(job.progress.elapsed_s, 1.0) / answered

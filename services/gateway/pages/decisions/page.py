@@ -160,9 +160,9 @@ def sides(found: decision_pb2.Decision, keys: Sequence[palette.Key]) -> list[Sid
 
 
 def _tones(candidate: Side, baseline: Side) -> tuple[str, str]:
-    """Of their lines: those of one colour differ in their dashes."""
+    """Of their lines. Two colours can look alike, so the baseline's is dashed as well."""
     one, other = ("plain" if side.slot is None else f"m{side.slot % 8 + 1}" for side in (candidate, baseline))
-    return one, f"{other} dashed" if one == other else other
+    return one, f"{other} dashed"
 
 
 def _claims(found: decision_pb2.Decision, candidate: Side, baseline: Side) -> list[Claim]:

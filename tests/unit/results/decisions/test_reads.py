@@ -147,7 +147,21 @@ def test_what_stopped_the_jobs_holds(connection: Connection) -> None:
     assert found.saved.items == 2 * ITEMS - 50
     assert found.saved.tokens == round((ITEMS - 20) * 23 + (ITEMS - 30) * 23)
     assert not found.saved.HasField("cost_usd")
-    assert found.saved.seconds == pytest.approx(30 * (ITEMS - 20) / 20)
+
+
+@pytest.mark.parametrize(("rates", "seconds"), [([3.0, 5.0], 1 / 4), ([0.0, 5.0], 2 / 5), ([], 1 / 20)])
+def test_the_time_saved_is_that_of_answers_without_what_came_before_the_first_one(
+    connection: Connection, rates: list[float], seconds: float
+) -> None:
+    baseline, candidate = sides(connection)
+    for one in (baseline, candidate):
+        one.state = job_pb2.Job.STATE_CANCELLED
+        one.progress.rate_history.extend(rates)
+    writes.store_events(connection, [event(f"z-later-{one.job_id}", one) for one in (baseline, candidate)])
+    store(connection, "a", range(ITEMS), upto=20)
+    store(connection, "b", range(ITEMS), upto=20)
+    # Each job has run for 30 s.
+    assert verdict(connection).decision.saved.seconds == pytest.approx((ITEMS - 20) * seconds)
 
 
 def test_the_candidates_id_leads_to_the_same(connection: Connection) -> None:
