@@ -305,9 +305,8 @@ class Hand:
             raise
         except Exception as error:
             log.exception("%s ended with an unexpected error", held.label, extra=held.logged)
-            return FaultError(
-                f"The evaluator failed on {held.label} with {type(error).__name__}. Its log has the details."
-            )
+            name = type(error).__name__
+            return FaultError(f"The evaluator failed on {held.label} with {name}. Its log has the details.")
         return None
 
     async def _guarded(self, held: Held, run: Run) -> None:
@@ -316,7 +315,8 @@ class Hand:
         if held.alone:
             log.warning("%s: delivery %d, which runs alone", held.label, held.number, extra=held.logged)
             way = self._gate.alone()
-        async with way, self._suspects.watch(held.key) if held.alone else nullcontext(), tracing.unit(held):
+        watching = self._suspects.watch(held.key) if held.alone else nullcontext()
+        async with way, watching, tracing.unit(held.endpoint, held.unit, held.msg):
             if held.unit.task and self._firsts.is_first(held.job, held.unit.task):
                 log.info("%s starts here with %s", held.unit.task, held.label, extra=held.logged)
             await run(held)
