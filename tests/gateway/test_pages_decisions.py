@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import time
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
@@ -236,6 +236,17 @@ async def test_every_model_of_a_race_may_have_its_own_parameters(gateway: Runnin
         assert said in words(wrong.text)
         assert f'value="{text}"' in wrong.text
     assert len(gateway.world.jobs) == 4
+
+
+async def test_a_decision_is_made_again_with_all_that_the_form_said(gateway: Running) -> None:
+    settings = {"margin": "1.5", "error": "0.1", "limit": "40", "shots": "3", "budget_usd": "2.5", "project": "7"}
+    priced = {"baseline": "gemini|gemini-2.5-flash", "candidate": "gemini|gemini-2.5-flash"}
+    sent = FIELDS | settings | priced | {"work": "glue", "mode": "loglikelihood"}
+    answer = await gateway.client.post(FORM, data=sent)
+    assert answer.status_code == 303, words(answer.text)
+    (form,) = re.findall(r'href="(/decisions/new\?[^"]+)"', await page(gateway, answer.headers["location"]))
+    filled = dict(parse_qsl(html.unescape(form).partition("?")[2]))
+    assert filled | {"request_id": "one"} == sent
 
 
 async def test_a_decision_that_has_just_begun_is_shown(gateway: Running) -> None:

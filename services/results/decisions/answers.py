@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from services import decision_order
 from services.results.scores import metric_kinds
@@ -21,6 +22,8 @@ from services.results.storage.database import Connection, query
 from touchstone.v1 import job_pb2, suite_pb2
 
 _WAITS, _FAILED, _UNSCORED, _SCORED = 0, 1, 2, 3
+
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,8 @@ class Answers:
         self._states: list[Ints] = []
         self._scores: list[Floats] = []
         for job in jobs:
-            states, scores = _answers(connection, job, statistics, starts)
-            self._states.append(states[order])
+            states, scores, again = _answers(connection, job, statistics, starts)
+            self._states.append(_of_first_attempt(connection, job, states[order], again[order]))
             self._scores.append(scores[order])
         counts = [task.items if name is not None else 0 for task, name in zip(plan, statistics, strict=True)]
         averaged = any(task.weighting == suite_pb2.WEIGHTING_TASKS for task in plan)
@@ -128,26 +131,41 @@ def _reach(states: Ints) -> int:
 
 def _answers(
     connection: Connection, job: job_pb2.Job, statistics: Sequence[str | None], starts: Sequence[int]
-) -> tuple[Ints, Floats]:
-    """Of each item, in plan order, what became of it and its score."""
+) -> tuple[Ints, Floats, Bools]:
+    """Of each item, in plan order, what became of it, its score, and whether a later attempt was asked. Items of later
+    attempts have failed."""
     states = np.full(starts[-1], _WAITS, dtype=np.int64)
-    scores = np.zeros(starts[-1])
+    scores, again = np.zeros(starts[-1]), np.zeros(starts[-1], dtype=bool)
     found = _stored(connection, job, statistics)
     at = np.asarray(starts)[np.asarray(found["place"])] + np.asarray(found["position"])
     score = np.ma.filled(found["score"].astype(float), np.nan)
     answered = np.asarray(found["answered"], dtype=bool)
     states[at] = np.where(answered, np.where(np.isnan(score), _UNSCORED, _SCORED), _FAILED)
     scores[at] = np.clip(np.nan_to_num(score), 0.0, 1.0)
+    again[at] = np.asarray(found["again"], dtype=bool)
     for task, name in enumerate(statistics):
         if name is None:
             one = slice(starts[task], starts[task + 1])
             states[one] = np.where(states[one] == _SCORED, _UNSCORED, states[one])
-    return states, scores
+    return states, scores, again
+
+
+def _of_first_attempt(connection: Connection, job: job_pb2.Job, states: Ints, again: Bools) -> Ints:
+    """The states, in the order of the items, without those that a later attempt was the first to ask. It is known how
+    many failed in the first one, but not which: those that come first."""
+    if not again.any():
+        return states
+    rows = connection.execute(query("decisions/first_retry"), {"job_id": job.job_id}).fetchall()
+    failed = job_pb2.JobEvent.FromString(rows[0][0]).job.progress.items_failed if rows else 0
+    left = max(0, failed - int(((states == _FAILED) & ~again).sum()))
+    states = states.copy()
+    states[np.flatnonzero(again)[left:]] = _WAITS
+    return states
 
 
 def _stored(connection: Connection, job: job_pb2.Job, statistics: Sequence[str | None]) -> Mapping[str, Any]:
-    """Of each stored item, its task's place in the plan, its position, whether the first attempt has answered it, and
-    its score."""
+    """Of each stored item, its task's place in the plan, its position, its score, whether the first attempt has
+    answered it, and whether a later one was asked."""
     found: Mapping[str, Any] = connection.execute(
         query("decisions/answers"),
         {

@@ -170,10 +170,12 @@ def _saved(connection: Connection, jobs: Sequence[job_pb2.Job]) -> decision_pb2.
     tokens, costs = 0.0, 0.0
     archived_items.require(connection, *(job.job_id for job in jobs))
     for job in jobs:
-        ((answered, counted, used, priced, cost),) = connection.execute(
+        ((asked, answered, counted, used, priced, cost),) = connection.execute(
             query("decisions/used"), {"job_id": job.job_id}
         ).fetchall()
-        unasked = max(0, items_of(job) - answered)
+        unasked = max(0, items_of(job) - asked)
+        if not unasked:
+            continue
         saved.items += unasked
         tokens += unasked * used / counted if counted else math.nan
         costs += unasked * cost / priced if priced else math.nan

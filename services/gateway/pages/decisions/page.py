@@ -21,7 +21,7 @@ from services.gateway.pages.decisions.drawing import NARROW, WIDE, Line
 from services.gateway.pages.decisions.race import Side
 from services.gateway.pages.decisions.sentences import times
 from services.gateway.pages.display import formatting, palette, work_words
-from services.gateway.pages.forms.decision_form import SIDES, own_field, written
+from services.gateway.pages.forms.decision_form import SIDES, own_field, settings, written
 from services.gateway.pages.layout.shell import fragment, go_to, is_fragment, render
 from services.gateway.reads import decisions, jobs
 from services.gateway.reads.questions import MOST_JOBS
@@ -99,6 +99,7 @@ def again(found: decision_pb2.Decision) -> str:
                 asked.append((own_field(model), ", ".join(f"{name}={value}" for name, value in parameters.items())))
     spec = found.baseline.spec
     asked.append(("work", spec.dataset.dataset_id or spec.suite.suite))
+    asked += settings(spec).items()
     return f"/decisions/new?{urlencode(asked)}"
 
 

@@ -71,6 +71,20 @@ def written(sampling: job_pb2.Sampling) -> dict[str, str]:
     return {name: f"{value:.12g}" if isinstance(value, float) else str(value) for name, value in known.items()}
 
 
+def settings(spec: job_pb2.JobSpec) -> dict[str, str]:
+    """What the form says of a decision that has this baseline, by names in the form, without models and work."""
+    known = {
+        "margin": 100 * spec.deciding.margin,
+        "error": 100 * spec.deciding.error,
+        "limit": spec.suite.limit or spec.dataset.limit,
+        "shots": spec.suite.shots,
+        "budget_usd": spec.budget_usd,
+        "project": spec.project_id,
+    }
+    texts = {name: f"{value:.12g}" for name, value in known.items() if value}
+    return texts | ({"mode": MODES.of(spec.mode)} if spec.mode else {})
+
+
 def _read_own(text: str) -> tuple[dict[str, Any], str]:
     """The parameters in a text such as temperature=0.7, top_p=0.9, and what is wrong with it."""
     texts: dict[str, str] = {}

@@ -129,6 +129,46 @@ def test_later_attempts_change_nothing(connection: Connection) -> None:
     assert pairs_of(connection, baseline, candidate).draws.sums.tolist() == before
 
 
+def retry(connection: Connection, *jobs: job_pb2.Job, failed: int = 0) -> None:
+    """The jobs have ended, the first attempt having `failed` at some items. A second one asks all that is left."""
+    for one in jobs:
+        one.state, one.progress.items_failed = job_pb2.Job.STATE_CANCELLED, failed
+        writes.store_events(connection, [event(f"{one.job_id}-7-1", one, "cancelled")])
+        one.state, one.attempt = job_pb2.Job.STATE_PENDING, 2
+        writes.store_events(connection, [event(f"{one.job_id}-8-2", one, "retried")])
+
+
+def test_a_retry_brings_no_verdict_about(connection: Connection) -> None:
+    baseline, candidate = sides(connection)
+    store(connection, "a", range(ITEMS), upto=7)
+    store(connection, "b", (), upto=7)
+    before = verdict(connection).decision
+    assert (before.verdict, before.pairs, before.failed) == (job_pb2.DECISION_VERDICT_UNSPECIFIED, 7, 0)
+    retry(connection, baseline, candidate)
+    store(connection, "a", range(ITEMS), attempt=2)
+    store(connection, "b", (), attempt=2)
+    after = verdict(connection).decision
+    assert (after.verdict, after.pairs, after.failed) == (job_pb2.DECISION_VERDICT_UNSPECIFIED, 7, 0)
+    assert (after.low, after.high, after.path) == (before.low, before.high, before.path)
+
+
+def test_items_that_failed_are_left_out_although_a_retry_answers_them(connection: Connection) -> None:
+    baseline, candidate = sides(connection)
+    order = [position for _, position in decision_order.order(baseline.plan, SEED)]
+    for name, said in (("a", "yes"), ("b", "no")):
+        items = [answer(position, said) for position in order[:7]]
+        items += [answer(position, outcome=ERROR) for position in order[7:]]
+        writes.store_items(connection, [batch(name, "one", items)])
+    before = verdict(connection).decision
+    assert (before.verdict, before.pairs, before.failed) == (job_pb2.DECISION_VERDICT_WORSE, 7, ITEMS - 7)
+    retry(connection, baseline, candidate, failed=ITEMS - 7)
+    for upto in (50, ITEMS):
+        store(connection, "a", (), attempt=2, upto=upto)
+        store(connection, "b", range(ITEMS), attempt=2, upto=upto)
+        after = verdict(connection).decision
+        assert (after.verdict, after.pairs, after.failed) == (before.verdict, 7, ITEMS - 7)
+
+
 def test_what_stopped_the_jobs_holds(connection: Connection) -> None:
     baseline, candidate = sides(connection)
     for one in (baseline, candidate):
@@ -162,6 +202,20 @@ def test_the_time_saved_is_that_of_answers_without_what_came_before_the_first_on
     store(connection, "b", range(ITEMS), upto=20)
     # Each job has run for 30 s.
     assert verdict(connection).decision.saved.seconds == pytest.approx((ITEMS - 20) * seconds)
+
+
+def test_items_that_failed_were_not_saved(connection: Connection) -> None:
+    made = sides(connection)
+    for one in made:
+        one.state = job_pb2.Job.STATE_COMPLETED
+    writes.store_events(connection, [event(f"z-later-{one.job_id}", one) for one in made])
+    store(connection, "a", range(ITEMS))
+    store(connection, "b", range(ITEMS), upto=190)
+    order = [position for _, position in decision_order.order(made[0].plan, SEED)]
+    failed = [answer(position, outcome=ERROR, input_untold=True, output_untold=True) for position in order[190:]]
+    writes.store_items(connection, [batch("b", "one", failed)])
+    saved = verdict(connection).decision.saved
+    assert (saved.items, saved.tokens, saved.seconds) == (0, 0, 0.0)
 
 
 def test_the_candidates_id_leads_to_the_same(connection: Connection) -> None:

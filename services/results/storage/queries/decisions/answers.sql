@@ -1,9 +1,11 @@
 -- What became of a decision's items in a job, each with the score that its task's statistic gives ('' for answered and
--- right), NULL where it is not scored. A later attempt does not change what the first one said.
+-- right), NULL where it is not scored. A later attempt does not change what the first one said: `again` are its answers,
+-- to items to which the first one has none.
 SELECT
     place,
     position,
     outcome <> OUTCOME_INFRASTRUCTURE_ERROR AND attempt = 1 AS answered,
+    attempt > 1 AS again,
     CASE
         WHEN coalesce(correct, value, target) IS NULL AND other_statistics IS NULL THEN NULL
         WHEN statistic = '' THEN (outcome = OUTCOME_ANSWERED AND coalesce(correct, 0) >= 0.5)::DOUBLE

@@ -1,5 +1,6 @@
--- What a job's answers took. Answers from the store cost nothing here.
+-- What a job's answers took. Answers from the store cost nothing here. Items were asked if they failed, too.
 SELECT
+    count(*) FILTER (outcome <> OUTCOME_INFRASTRUCTURE_ERROR OR calls > 0) AS asked,
     count(*) FILTER (outcome <> OUTCOME_INFRASTRUCTURE_ERROR) AS answered,
     count(input_tokens) AS counted,
     coalesce(sum(input_tokens), 0)::BIGINT + coalesce(sum(output_tokens), 0)::BIGINT AS tokens,
