@@ -21,7 +21,7 @@ from services.results.items import reads as item_reads
 from services.results.judging.preparing import Judgings
 from services.results.runs import job_reads
 from services.results.scores.job_result import compute
-from services.results.storage import stored_responses
+from services.results.storage import lent_items, stored_responses
 from services.results.storage.database import Database
 from services.results.visibility import EVERYTHING, OPEN, OWN, Visibility
 from services.results.watches import canaries
@@ -167,7 +167,12 @@ class ResultsInternalServicer(results_internal_service_pb2_grpc.ResultsInternalS
         rpc.require_admin()
         # The caller is the scheduler, which sees all; the webhook's owner may not.
         visible = Visibility(request.owner) if self._reads == OWN else EVERYTHING
-        found = await self._database.read_long(lambda c: get_digest(c, request.digest, visible))
+        found = await lent_items.with_copies(
+            self._database.lend,
+            lambda copies: self._database.read_long(
+                lambda c: get_digest(c, request.digest, visible, copies), waits=False
+            ),
+        )
         return internal.ReadDigestResponse(digest=found.digest)
 
     async def _reached(self, position: int, context: Any, feed: Feed | None = None) -> None:

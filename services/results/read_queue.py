@@ -21,7 +21,10 @@ from google.protobuf.message import Message
 
 from services import rpc
 from services.errors import BusyError
-from services.results.storage.database import LONG_READERS, READERS, Connection, LostItemsError, Reads, with_items
+from services.results.storage import lent_items
+from services.results.storage.database import LONG_READERS, READERS, Connection, Reads
+from services.results.storage.items_away import LostItemsError, with_items
+from services.results.storage.lent_items import Copies
 from services.results.visibility import Visibility
 from services.telemetry import metrics
 
@@ -315,6 +318,13 @@ class Questions:
         except LostItemsError:
             # It may do without them.
             return await read()
+
+    async def read_with_copies(self, ask: Callable[[Connection, Copies], T]) -> T:
+        """As `read_long`. Items that are in the archive alone stay there: the read has copies of them."""
+        return await lent_items.with_copies(
+            self._database.lend,
+            lambda copies: self._long.run(self._database.read_long(lambda c: ask(c, copies), waits=False), _party()),
+        )
 
     async def read_shards(self, work: Coroutine[Any, Any, T]) -> T:
         """As `read`, for fetching rows of datasets from NATS: a shard takes megabytes while it is read."""

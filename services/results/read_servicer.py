@@ -173,7 +173,7 @@ class ReadServicer:
 
     @shared
     async def GetDigest(self, request: pb.GetDigestRequest, visible: Visibility) -> pb.GetDigestResponse:
-        return await self._questions.read_long(lambda c: get_digest(c, request, visible))
+        return await self._questions.read_with_copies(lambda c, copies: get_digest(c, request, visible, copies))
 
     @shared
     async def GetWatch(self, request: pb.GetWatchRequest, visible: Visibility) -> pb.GetWatchResponse:

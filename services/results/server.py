@@ -15,6 +15,7 @@ from services.errors import UnavailableError
 from services.results import visibility
 from services.results.archive.archiving import Archiving
 from services.results.archive.leaving import Leaving
+from services.results.archive.lending import Lending
 from services.results.archive.returning import Returning
 from services.results.backups.making import Backups
 from services.results.calls import store as call_store
@@ -100,7 +101,9 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     room = bus.Room.from_env(settings.database.parent, settings.bus.monitor_url)
     database = Database(await asyncio.to_thread(open_file, settings.database, *settings.written))
     returning = Returning(database, settings.archive, settings.s3_url, settings.moving, room)
-    database.bring_back = returning.bring_back
+    lending = Lending(database, returning)
+    await lending.tidy()
+    database.bring_back, database.lend = returning.bring_back, lending.lend
     try:
         connection = await bus.open_bus(settings.bus, "results")
         try:

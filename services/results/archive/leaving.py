@@ -40,8 +40,6 @@ log = logging.getLogger(__name__)
 _LOOK_S, _REST = 30.0, 10.0
 _JOBS_A_LOOK = 20
 _TEXTS = ".texts.parquet"
-_DROPPED = ("prompt", "messages", "response", "reasoning", "tool_calls", "logprobs", "identity", "continuations")
-"""Columns that lose their content with the texts of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +204,7 @@ def _checked(connection: Connection, version: Version, place: str, kept: Path, t
     if lacking := sorted(set(columns) - set(_columns(connection, taken))):
         raise DamagedError(f"The archive lacks {', '.join(lacking)}. An earlier version wrote it.")
     if text_retention.dropped_attempt(connection, job_id):
-        columns = [name for name in columns if name not in _DROPPED]
+        columns = [name for name in columns if name not in text_retention.COLUMNS]
     here = _digest(connection, f"{rows.ITEMS} WHERE job_id = $job_id", columns, job_id)
     if here != _digest(connection, f"{taken} WHERE job_id = $job_id", columns, job_id) or here[0] != file.rows:
         raise DamagedError(f"{place}/{versions.folder_of(job_id)}/{file.file} has other items than the database.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,8 @@ from services.results.archive import rows, versions
 from services.results.intake import writes
 from services.results.storage import archived_items
 from services.results.storage.archived_items import Away
-from services.results.storage.database import Connection, Database, LostItemsError, deleted_among
+from services.results.storage.database import Connection, Database, deleted_among
+from services.results.storage.items_away import LostItemsError
 from services.results.stores.store import fetch, open_store, path_of
 from services.telemetry import metrics
 
@@ -61,22 +62,31 @@ class Returning:
         return self._under_way[job_id]
 
     async def _one(self, job_id: str) -> None:
-        async with self._turns:
-            away = await self._database.read(partial(archived_items.find, job_id=job_id))
+        async with self.fetching(job_id) as away:
             if away is None:
                 return
-            # Of a full disk, the open database would be lost.
-            self._room.require()
             path = self.folder / f"{job_id}{_RETURNING}"
             try:
-                await asyncio.to_thread(self._fetch, away, path)
+                await asyncio.to_thread(self.fetch, away, path)
                 await self.put(away, path)
-            except LostItemsError:
-                await self._database.write(partial(archived_items.note_lost, job_id=job_id), of_jobs=False)
-                raise
             finally:
                 await asyncio.to_thread(path.unlink, missing_ok=True)
         log.info("brought %d items of job %s back from the archive", away.items, job_id)
+
+    @asynccontextmanager
+    async def fetching(self, job_id: str) -> AsyncIterator[Away | None]:
+        """A turn in which the job's file may be fetched; None if its items are in the database. Notes that the archive
+        has lost them where that shows within."""
+        async with self._turns:
+            away = await self._database.read(partial(archived_items.find, job_id=job_id))
+            if away is not None:
+                # Of a full disk, the open database would be lost.
+                self._room.require()
+            try:
+                yield away
+            except LostItemsError:
+                await self._database.write(partial(archived_items.note_lost, job_id=job_id), of_jobs=False)
+                raise
 
     async def put(self, away: Away, path: Path) -> None:
         """Takes the items from a file that has been checked. If it is cut off, they stay away, and the next time adds
@@ -87,9 +97,9 @@ class Returning:
         if await self._database.write(partial(_end, away=away, now=now), of_jobs=False):
             metrics.ITEMS_RETURNED.add(by=away.items)
 
-    def _fetch(self, away: Away, path: Path) -> None:
+    def fetch(self, away: Away, path: Path) -> None:
         """Copies the file to `path`. Raises as `bring_back`."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             # Items that have just left.
             shutil.copyfile(self.folder / f"{away.job_id}{LEAVING}", path)

@@ -30,7 +30,8 @@ class Common:
 
 
 def choose(connection: Connection, compared: Comparability) -> Common:
-    """From here on this connection's `items` are only the common ones; see queries/comparison/common_items.sql."""
+    """From here on this connection's `items` are only the common ones, under the name of the table that they come from;
+    see queries/comparison/common_items.sql."""
     runs = compared.runs
     lost = {task: [_lost(connection, run, task) for run in runs] for task in compared.tasks}
     if all(_is_whole(members, task) for task in compared.tasks for members in cohorts_of(compared, task)):
@@ -47,6 +48,7 @@ def choose(connection: Connection, compared: Comparability) -> Common:
             for name, value in zip(columns, row, strict=True):
                 columns[name].append(value)
     connection.execute(query("comparison/common_items"), columns)
+    connection.execute("CREATE OR REPLACE TEMP VIEW items AS FROM temp.common_items")
     found = connection.execute("SELECT task, job_id, count(DISTINCT item) FROM items GROUP BY ALL").fetchall()
     counts = {(task, job_id): count for task, job_id, count in found}
     items = {task: [counts.get((task, run.job_id), 0) for run in runs] for task in compared.tasks}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from services.errors import InvalidRequestError
 from services.results.comparison import common_items, expenses, findings, further_runs, rank_ranges
@@ -57,8 +58,17 @@ def compare(
     )
 
 
-def find(connection: Connection, request: comparison_pb2.CompareRequest, visible: Visibility) -> Outcome:
-    """Raises as `compare`."""
+def find_score(connection: Connection, a: str, b: str) -> comparison_pb2.Difference | None:
+    """The difference of two jobs' scores, the same as in a comparison of the two, without what that computes further.
+    None if they have no score in common. Raises as `compare`."""
+    outcome = find(connection, comparison_pb2.CompareRequest(subjects=[a, b]), EVERYTHING, score_alone=True)
+    return next((difference_message(outcome, finding) for finding in outcome.suite), None)
+
+
+def find(
+    connection: Connection, request: comparison_pb2.CompareRequest, visible: Visibility, *, score_alone: bool = False
+) -> Outcome:
+    """`score_alone`: without tasks, ranks, costs and further runs. Raises as `compare`."""
     limits = terms_of(request)
     chosen = subjects.choose(connection, request, visible)
     compared = comparability.compare(chosen.runs, suites.asked(request.weighting))
@@ -77,9 +87,7 @@ def find(connection: Connection, request: comparison_pb2.CompareRequest, visible
         for metric in metrics
         for finding in findings.of_suite(rows, metric, asked, models, limits, primary=metric == metrics[0])
     ]
-    in_detail = [pair for pair in asked if ordered[0] in pair] if _too_many(rows, asked) else asked
-    overall = findings.omnibus_of_suite(rows, metrics[0], models)
-    return Outcome(
+    scores = Outcome(
         chosen=chosen,
         compared=compared,
         common=common,
@@ -90,6 +98,19 @@ def find(connection: Connection, request: comparison_pb2.CompareRequest, visible
         labels=labels(compared.runs),
         baseline=baseline,
         suite=suite,
+        tasks=[],
+        places=[(0, 0)] * len(compared.runs),
+        omnibus=[],
+        every_pair=True,
+        costs=[],
+        again=[None] * len(compared.runs),
+    )
+    if score_alone:
+        return scores
+    in_detail = [pair for pair in asked if ordered[0] in pair] if _too_many(rows, asked) else asked
+    overall = findings.omnibus_of_suite(rows, metrics[0], models)
+    return replace(
+        scores,
         tasks=findings.of_tasks(rows, in_detail, models, limits),
         places=_places(connection, compared, common, suite, metrics[0], ordered, every, limits),
         omnibus=[

@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
+from types import MappingProxyType
 
 from services.errors import InvalidRequestError, TouchstoneError
-from services.results.comparison.compare import compare
+from services.results.comparison.compare import find_score
 from services.results.runs import job_reads
-from services.results.storage import archived_items
-from services.results.storage.database import Connection, ItemsAwayError, query
+from services.results.storage import archived_items, lent_items
+from services.results.storage.database import Connection, query
+from services.results.storage.items_away import ItemsAwayError
+from services.results.storage.lent_items import Copies
 from services.results.visibility import EVERYTHING, Visibility
 from services.words.digests import NOTHING_BEFORE
 from touchstone.v1 import comparison_pb2, digest_pb2, results_service_pb2
@@ -28,9 +31,16 @@ _TURNED_ROUND = {
 
 
 def get_digest(
-    connection: Connection, request: results_service_pb2.GetDigestRequest, visible: Visibility = EVERYTHING
+    connection: Connection,
+    request: results_service_pb2.GetDigestRequest,
+    visible: Visibility = EVERYTHING,
+    copies: Copies = MappingProxyType({}),
 ) -> results_service_pb2.GetDigestResponse:
-    """Raises InvalidRequestError for a time that is too long, ends before it begins, or is beyond the calendar."""
+    """`copies` are those of items that are in the archive alone.
+
+    Raises InvalidRequestError for a time that is too long, ends before it begins, or is beyond the calendar, and
+    ItemsAwayError for items without a copy.
+    """
     try:
         end = request.end_at.ToDatetime() if request.HasField("end_at") else datetime.now(UTC).replace(tzinfo=None)
         begin = request.begin_at.ToDatetime() if request.HasField("begin_at") else end - _WEEK
@@ -54,25 +64,27 @@ def get_digest(
     shown = found[:_MOST_SERIES]
     named = {job_id for row in shown for job_id in row[-2:]}
     lost = archived_items.lost_among(connection, [*named])
-    archived_items.require(connection, *(named - lost))
+    lent_items.require(connection, copies, *(named - lost))
     alike: dict[str, list[digest_pb2.DigestSeries]] = {}
     for model, endpoint, suite, schedule_id, items, runs, after, before in shown:
         series = digest.series.add(model=model, endpoint=endpoint, suite=suite, schedule_id=schedule_id, runs=runs)
-        series.after.CopyFrom(_run(connection, after))
+        with lent_items.at_hand(connection, copies, after):
+            series.after.CopyFrom(_run(connection, after))
         if before == after:
             series.words = NOTHING_BEFORE
             continue
         if gone := lost & {after, before}:
             series.words = f"The archive has lost the items of job {min(gone)}, so nothing is compared."
             continue
-        series.before.CopyFrom(_run(connection, before))
-        series.verdict, series.words = _verdict(connection, after, before)
-        where = {"before": before, "after": after}
+        with lent_items.at_hand(connection, copies, after, before):
+            series.before.CopyFrom(_run(connection, before))
+            where = {"before": before, "after": after}
+            ((series.items, series.became_right, series.became_wrong),) = connection.execute(
+                query("digests/flips"), where
+            ).fetchall()
+        series.verdict, series.words = _verdict(connection, copies, after, before)
         alike.setdefault(items, []).append(series)
-        ((series.items, series.became_right, series.became_wrong),) = connection.execute(
-            query("digests/flips"), where
-        ).fetchall()
-    digest.turned.extend(_turned(connection, alike.values()))
+    digest.turned.extend(_turned(connection, copies, alike.values()))
     return results_service_pb2.GetDigestResponse(digest=digest)
 
 
@@ -93,19 +105,16 @@ def _run(connection: Connection, job_id: str) -> digest_pb2.DigestRun:
     )
 
 
-def _verdict(connection: Connection, a: str, b: str) -> tuple[comparison_pb2.Verdict, str]:
+def _verdict(connection: Connection, copies: Copies, a: str, b: str) -> tuple[comparison_pb2.Verdict, str]:
     """Of job a against job b, as a comparison of the two says it."""
-    try:
-        found = compare(connection, comparison_pb2.CompareRequest(subjects=[a, b]))
-    except ItemsAwayError:
-        # Further runs, which measure noise.
-        raise
-    except TouchstoneError as error:
-        return comparison_pb2.VERDICT_UNSPECIFIED, error.message
-    finally:
-        # The items that the two share, which hide those of all jobs.
-        connection.execute("DROP TABLE IF EXISTS temp.items")
-    whole = next((one for one in found.differences if not one.task), None)
+    with lent_items.at_hand(connection, copies, a, b):
+        try:
+            whole = find_score(connection, a, b)
+        except ItemsAwayError:
+            # Of other jobs than these two.
+            raise
+        except TouchstoneError as error:
+            return comparison_pb2.VERDICT_UNSPECIFIED, error.message
     if whole is None:
         return comparison_pb2.VERDICT_UNSPECIFIED, "The two have no score in common."
     verdict = whole.verdict if whole.a == a else _TURNED_ROUND.get(whole.verdict, whole.verdict)
@@ -113,15 +122,15 @@ def _verdict(connection: Connection, a: str, b: str) -> tuple[comparison_pb2.Ver
 
 
 def _turned(
-    connection: Connection, alike: Iterable[Sequence[digest_pb2.DigestSeries]]
+    connection: Connection, copies: Copies, alike: Iterable[Sequence[digest_pb2.DigestSeries]]
 ) -> Iterator[digest_pb2.TurnedVerdict]:
     """Pairs in which a run is new, and what was shown is not shown any more, or the other way round. Of series with
     the same items, with a run before."""
     count = 0
     for some in alike:
         for a, b in combinations(some[:_MOST_PAIRED], 2):
-            before, _ = _verdict(connection, a.before.job_id, b.before.job_id)
-            after, _ = _verdict(connection, a.after.job_id, b.after.job_id)
+            before, _ = _verdict(connection, copies, a.before.job_id, b.before.job_id)
+            after, _ = _verdict(connection, copies, a.after.job_id, b.after.job_id)
             # A run that was asked or scored otherwise turns nothing.
             says = {before, after}.isdisjoint(_SAYS_NOTHING)
             if says and before != after and count < _MOST_TURNED:

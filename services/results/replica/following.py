@@ -92,6 +92,10 @@ class Replica:
     def bring_back(self) -> None:
         """A copy takes no items."""
 
+    @property
+    def lend(self) -> None:
+        """Its process may not reach the archive."""
+
     async def read(self, ask: Callable[[Connection], T], *, waits: bool = True) -> T:
         async with self._held() as database:
             return await database.read(ask, waits=waits)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from services.results.storage.database import Connection, ItemsAwayError, first_row, query
+from services.results.storage.database import Connection, first_row, query
+from services.results.storage.items_away import ItemsAwayError
 from services.results.visibility import Visibility
 
 

@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from importlib import resources
@@ -23,7 +23,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import duckdb
 
 from services import numbers
-from services.errors import ConflictError, DamagedFilesError, UnavailableError
+from services.errors import DamagedFilesError, UnavailableError
+from services.results.storage.items_away import BringBack, Lend, with_items
 from services.telemetry import metrics
 from touchstone.v1 import item_result_pb2, job_pb2, results_service_pb2, suite_pb2
 
@@ -130,37 +131,6 @@ def damaged(path: Path, why: str) -> DamagedFilesError:
     )
 
 
-class ItemsAwayError(UnavailableError):
-    """The items of these jobs are in the archive alone. A database that has a way to bring them back does so, and then
-    reads again."""
-
-    def __init__(self, job_ids: Sequence[str]) -> None:
-        super().__init__(
-            f"The items of job {job_ids[0]} are in the archive. They can be read once the results service answers."
-        )
-        self.job_ids = tuple(job_ids)
-
-
-class LostItemsError(ConflictError):
-    """The archive has no whole file of a job's items, which are there alone."""
-
-
-BringBack = Callable[[Sequence[str]], Awaitable[None]]
-
-
-async def with_items(bring_back: BringBack | None, work: Callable[[], Awaitable[T]]) -> T:
-    """Does the work, and once more after items of jobs that it lacks are back."""
-    brought = set[str]()
-    while True:
-        try:
-            return await work()
-        except ItemsAwayError as away:
-            if bring_back is None or brought.issuperset(away.job_ids):
-                raise
-            brought.update(away.job_ids)
-            await bring_back(away.job_ids)
-
-
 class Reads(Protocol):
     """What can be asked of a database, and of a copy of one: see `Database`."""
 
@@ -172,6 +142,9 @@ class Reads(Protocol):
 
     @property
     def bring_back(self) -> BringBack | None: ...
+
+    @property
+    def lend(self) -> Lend | None: ...
 
     async def read(self, ask: Callable[[Connection], T], *, waits: bool = True) -> T: ...
 
@@ -208,6 +181,8 @@ class Database:
         """Whether a checkpoint is still to be done."""
         self.bring_back: BringBack | None = None
         """Brings items of these jobs back, which a read or a change needs and which are in the archive alone."""
+        self.lend: Lend | None = None
+        """Copies such items instead, for one read that needs those of many jobs."""
 
     async def write(self, change: Callable[[Connection], T], *, of_jobs: bool = True) -> T:
         """Runs `change` in a transaction and commits it to disk; not `of_jobs` are answers and calls alone, which no

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 _SHARE_LEFT = 0.9
 """Room is made for more than the next job: each checkpoint after a drop writes whole row groups again."""
 _CHECK_S = 2.0
+COLUMNS = ("prompt", "messages", "response", "reasoning", "tool_calls", "logprobs", "identity", "continuations")
+"""Of items: they lose their content with the texts of a job."""
 _COUNTED_AT_ONCE = 1000
 _DROPPED_AT_ONCE = 64
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from services import bus
 from services.results.archive.archiving import Archiving
 from services.results.archive.leaving import Leaving
+from services.results.archive.lending import Lending
 from services.results.archive.returning import Returning
 from services.results.boards.leaderboard import leaderboard
 from services.results.export.exports import export
@@ -77,7 +78,8 @@ class Archived:
         self.archiving = Archiving(self.database, self.place, url, self.scratch, bus.Room())
         self.room = bus.Room()
         self.returning = Returning(self.database, self.place, url, self.moving, self.room)
-        self.database.bring_back = self.returning.bring_back
+        self.lending = Lending(self.database, self.returning)
+        self.database.bring_back, self.database.lend = self.returning.bring_back, self.lending.lend
         self.leaving = Leaving(self.database, self.returning, self.place, url, 1, bus.Room())
 
     async def archive(self, before: datetime = LATER) -> None:
@@ -121,7 +123,8 @@ def copied(kept: Path, folder: Path) -> Archived:
     """A copy of what `keep_one` made."""
     shutil.copytree(kept, folder, dirs_exist_ok=True)
     made = Archived(folder)
-    made.connection.execute("UPDATE archived_jobs SET place = $place", {"place": made.place})
+    for table in ("archived_jobs", "archived_items"):
+        made.connection.execute(f"UPDATE {table} SET place = $place", {"place": made.place})
     return made
 
 

@@ -10,7 +10,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.errors import InvalidRequestError
 from services.results.digests import reads
 from services.results.digests.reads import get_digest
-from services.results.storage.database import Connection, ItemsAwayError
+from services.results.storage.database import Connection
+from services.results.storage.items_away import ItemsAwayError
 from services.results.visibility import Visibility
 from tests.unit.results.builders import START, job, plan, run
 from touchstone.v1 import comparison_pb2, digest_pb2, suite_pb2
@@ -69,7 +70,7 @@ def test_items_that_a_comparison_needs_are_brought_back(
 
     stored(connection, "before", 100, 0)
     stored(connection, "after", 110, DAY + 10)
-    monkeypatch.setattr(reads, "compare", away)
+    monkeypatch.setattr(reads, "find_score", away)
     with pytest.raises(ItemsAwayError):
         asked(connection)
 

@@ -1,9 +1,8 @@
--- The items that compared runs have in common, under the name of the table that they come from: whatever this connection
--- reads of `items` from here on is of those alone. A cohort is a set of runs that compare with each other on a task; an
--- item is common when each of them has every answer to it, scored. Items are the same by their row where all read one
--- revision of the data, else by what is in them; equal rows are told apart by their order. All take the number of the
--- cohort's first run.
-CREATE TEMP TABLE items AS
+-- The items that compared runs have in common. A cohort is a set of runs that compare with each other on a task; an item is
+-- common when each of them has every answer to it, scored. Items are the same by their row where all read one revision of
+-- the data, else by what is in them; equal rows are told apart by their order. All take the number of the cohort's first
+-- run.
+CREATE TEMP TABLE common_items AS
 WITH members AS (
     SELECT
         unnest($tasks::VARCHAR[]) AS task,
