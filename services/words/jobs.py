@@ -143,6 +143,12 @@ def mode_of(spec: job_pb2.JobSpec) -> suite_pb2.Mode:
     return spec.mode or suite_pb2.MODE_GENERATE
 
 
+def require_project(project_id: int) -> None:
+    """Of a filter. Raises InvalidRequestError."""
+    if project_id < 0:
+        raise InvalidRequestError(refusals.at_least("project_id", 0, zero="any project"), "project_id")
+
+
 def asked_mode(mode: int) -> int:
     """The mode that a request names, GENERATE without one. Raises InvalidRequestError for an invalid number."""
     if mode not in suite_pb2.Mode.values():

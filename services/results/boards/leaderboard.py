@@ -18,7 +18,7 @@ from services.results.storage import run_scores
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals, suites
-from services.words.jobs import asked_mode
+from services.words.jobs import asked_mode, require_project
 from services.words.suites import unknown_suite
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2, suite_pb2
 
@@ -47,6 +47,7 @@ def leaderboard(
     given, and InvalidRequestError when they do not exist.
     """
     mode, asked = asked_mode(request.mode), suites.asked(request.weighting)
+    require_project(request.project_id)
     metrics = suite_metrics(connection, request.suite, announced, visible)
     metric = request.metric or SCORE
     if metric not in metrics:

@@ -13,7 +13,7 @@ from services.results.storage import run_scores
 from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals
-from services.words.jobs import asked_mode
+from services.words.jobs import asked_mode, require_project
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -80,6 +80,7 @@ def list_trends(
     connection: Connection, request: pb.ListTrendsRequest, now: datetime, visible: Visibility = EVERYTHING
 ) -> pb.ListTrendsResponse:
     """`now` is UTC without a zone. Raises InvalidRequestError."""
+    require_project(request.project_id)
     if not 0 <= request.limit <= MOST_SERIES:
         raise InvalidRequestError(refusals.between("limit", 0, MOST_SERIES, zero=str(SERIES)), "limit")
     if not 0 <= request.points <= POINTS:

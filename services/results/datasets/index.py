@@ -19,6 +19,7 @@ from services.results import paging
 from services.results.storage.database import Connection, first_row
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals
+from services.words.jobs import require_project
 from touchstone.v1 import dataset_pb2, job_pb2
 from touchstone.v1 import dataset_service_pb2 as pb
 
@@ -197,7 +198,8 @@ def jobs_over(connection: Connection, dataset_ids: Collection[str]) -> list[Jobs
 def list_datasets(
     connection: Connection, request: pb.ListDatasetsRequest, visible: Visibility = EVERYTHING
 ) -> pb.ListDatasetsResponse:
-    """Newest first. Raises InvalidRequestError for a bad page."""
+    """Newest first. Raises InvalidRequestError for a bad page or project."""
+    require_project(request.project_id)
     size = paging.page_size(request.page_size, default=100, most=500)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (int, str))

@@ -17,6 +17,7 @@ from services.results.storage.items_away import ItemsAwayError
 from services.results.storage.lent_items import Copies
 from services.results.visibility import EVERYTHING, Visibility
 from services.words.digests import NOTHING_BEFORE
+from services.words.jobs import require_project
 from touchstone.v1 import comparison_pb2, digest_pb2, results_service_pb2
 
 _WEEK, _MOST = timedelta(days=7), timedelta(days=366)
@@ -38,9 +39,10 @@ def get_digest(
 ) -> results_service_pb2.GetDigestResponse:
     """`copies` are those of items that are in the archive alone.
 
-    Raises InvalidRequestError for a time that is too long, ends before it begins, or is beyond the calendar, and
-    ItemsAwayError for items without a copy.
+    Raises InvalidRequestError for a time that is too long, ends before it begins, or is beyond the calendar, and for a
+    negative project; ItemsAwayError for items without a copy.
     """
+    require_project(request.project_id)
     try:
         end = request.end_at.ToDatetime() if request.HasField("end_at") else datetime.now(UTC).replace(tzinfo=None)
         begin = request.begin_at.ToDatetime() if request.HasField("begin_at") else end - _WEEK

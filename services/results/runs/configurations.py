@@ -12,6 +12,7 @@ from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.rpc import Identity
 from services.words import refusals
+from services.words.jobs import require_project
 from touchstone.v1 import results_service_pb2 as pb
 
 JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -37,7 +38,8 @@ def is_prefix(text: str) -> bool:
 def list_configurations(
     connection: Connection, request: pb.ListConfigurationsRequest, visible: Visibility = EVERYTHING
 ) -> pb.ListConfigurationsResponse:
-    """Newest run first. Raises InvalidRequestError for a bad page."""
+    """Newest run first. Raises InvalidRequestError for a bad page or project."""
+    require_project(request.project_id)
     size = paging.page_size(request.page_size, default=100, most=500)
     filter_ = paging.page_filter(request)
     after = paging.decode_token(request.page_token, filter_, (int, str)) or (None, None)

@@ -18,7 +18,7 @@ from services.results.storage.database import Connection, first_row, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals, suites
 from services.words.enums import MARKS
-from services.words.jobs import is_finished, suite_of
+from services.words.jobs import is_finished, require_project, suite_of
 from touchstone.v1 import job_pb2, metric_pb2, results_service_pb2
 
 
@@ -171,6 +171,7 @@ def jobs_where(
     request: results_service_pb2.ResultsServiceListJobsRequest, visible: Visibility = EVERYTHING
 ) -> tuple[str, dict[str, Any]]:
     """A request's filters as an SQL condition over `jobs`, with its parameters. Raises InvalidRequestError."""
+    require_project(request.project_id)
     for state in request.states:
         if state not in job_pb2.Job.State.values():
             raise InvalidRequestError(refusals.not_valid(state, "state", job_pb2.Job.State.keys()[1:]), "states")
@@ -205,7 +206,7 @@ def list_jobs(
     request: results_service_pb2.ResultsServiceListJobsRequest,
     visible: Visibility = EVERYTHING,
 ) -> results_service_pb2.ResultsServiceListJobsResponse:
-    """Newest first. Raises InvalidRequestError for a bad page."""
+    """Newest first. Raises InvalidRequestError for a bad page or project."""
     jobs, token = read_page(connection, request, visible)
     answer = results_service_pb2.ResultsServiceListJobsResponse(
         jobs=jobs,

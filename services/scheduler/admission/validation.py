@@ -30,12 +30,6 @@ _STATE = endpoint_pb2.Endpoint.State
 _OPEN_TASK = re.compile(r"[a-zA-Z0-9_.-]{1,100}")
 
 
-def require_project(project_id: int) -> None:
-    """Of a list's filter. Raises InvalidRequestError."""
-    if project_id < 0:
-        raise InvalidRequestError(refusals.at_least("project_id", 0, zero="any project"), "project_id")
-
-
 def usual_priority(spec: job_pb2.JobSpec) -> job_pb2.Priority:
     """The default priority: high for suites, which somebody waits for, normal for batches."""
     return job_pb2.PRIORITY_HIGH if spec.WhichOneof("work") == "suite" else job_pb2.PRIORITY_NORMAL

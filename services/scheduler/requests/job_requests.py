@@ -18,7 +18,7 @@ from services.errors import (
 )
 from services.rpc import Identity, check_request_id
 from services.scheduler.admission import dataset_rules, decision_rules, judging_rules
-from services.scheduler.admission.validation import require_project, usual_priority, validate
+from services.scheduler.admission.validation import usual_priority, validate
 from services.scheduler.jobs import budget, reuse
 from services.scheduler.jobs.job import FINALIZING, HOLDS_SLOT, PENDING, Job, new_job_id, seconds, stamp
 from services.scheduler.lifecycle.deciding import joins, others
@@ -30,7 +30,7 @@ from services.scheduler.webhooks.address import AddressRule
 from services.telemetry import metrics
 from services.words import refusals
 from services.words.enums import PRIORITIES
-from services.words.jobs import MOST_AT_ONCE, calls_nobody, state_name
+from services.words.jobs import MOST_AT_ONCE, calls_nobody, require_project, state_name
 from touchstone.v1 import job_pb2, queue_pb2
 
 _WATCH_INTERVAL_S = 0.25
@@ -226,6 +226,7 @@ class Desk:
 
     def list(self, owner: str, project_id: int = 0) -> list[job_pb2.Job]:
         """Live and recently finished jobs of one owner and project, or of all for an empty one and 0, newest first."""
+        require_project(project_id)
         found = [
             job for job in self._registry.jobs.values() if owner in ("", job.message.owner) and _of(job, project_id)
         ]

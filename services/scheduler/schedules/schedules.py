@@ -27,7 +27,6 @@ from services.errors import (
 )
 from services.rpc import Identity, check_request_id
 from services.scheduler.admission import decision_rules, watch_rules
-from services.scheduler.admission.validation import require_project
 from services.scheduler.jobs.job import seconds, stamp
 from services.scheduler.lifecycle.deciding import others
 from services.scheduler.lifecycle.job_registry import JobRegistry
@@ -37,6 +36,7 @@ from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.cron import Cron, next_time, note_done
 from services.telemetry import metrics
 from services.words import refusals
+from services.words.jobs import require_project
 from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 

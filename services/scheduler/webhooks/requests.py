@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 
 from services.errors import ConflictError, InvalidRequestError, LimitReachedError, NotFoundError
 from services.rpc import Identity
-from services.scheduler.admission.validation import require_project
 from services.scheduler.jobs.job import stamp
 from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.address import AddressRule
@@ -18,7 +17,7 @@ from services.scheduler.webhooks.deliveries import job_secret
 from services.scheduler.webhooks.ports import Deliveries, Hooks
 from services.telemetry import metrics
 from services.words import refusals
-from services.words.jobs import WEBHOOK_EVENTS
+from services.words.jobs import WEBHOOK_EVENTS, require_project
 from touchstone.v1 import webhook_pb2
 
 _LATER_S = 3600

@@ -14,7 +14,7 @@ from services.results.storage.database import Connection
 from services.results.visibility import Visibility
 from services.words import phrases, refusals
 from services.words.enums import MODES
-from services.words.jobs import mode_of, suite_of
+from services.words.jobs import mode_of, require_project, suite_of
 from touchstone.v1 import comparison_pb2, job_pb2, suite_pb2
 
 MOST = 20
@@ -39,6 +39,7 @@ def choose(connection: Connection, request: comparison_pb2.CompareRequest, visib
     """Raises InvalidRequestError for too few or too many subjects, a name of several configurations, and jobs of
     different suites; NotFoundError for a subject without a finished run."""
     subjects = _subjects(request)
+    require_project(request.project_id)
     if request.mode and request.mode not in MODES.values():
         raise InvalidRequestError(refusals.MODE, "mode")
     jobs = _jobs(connection, subjects, visible)

@@ -107,6 +107,8 @@ async def test_jobs_are_listed_by_project(world: World) -> None:
     assert [one.spec.project_id for one in world.desk.list("", 7)] == [7, 7]
     assert len(world.desk.list("alice")) == 3
     assert world.desk.list("alice", 8) == []
+    with pytest.raises(InvalidRequestError, match="project_id must be 0 or more"):
+        world.desk.list("", -1)
 
 
 async def test_a_queue_of_one_project_keeps_the_places_of_the_whole_one() -> None:
