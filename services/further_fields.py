@@ -37,6 +37,8 @@ OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MOST_TOOLS = 128
 _CHOICES = ("auto", "none", "required")
+_TEMPERATURE, _CUTS = "temperature", ("top_p", "top_k", "min_p")
+"""What sets how answers are sampled."""
 _INSIDE = ("generationConfig", "options")
 """Objects in which providers take parameters in addition to those of the request itself."""
 
@@ -59,6 +61,16 @@ def write(sampling: job_pb2.Sampling, values: Mapping[str, Any]) -> None:
     """Replaces any existing fields by these. Raises ValueError with the result of `fault`."""
     sampling.ClearField("extra")
     sampling.extra_json = dump(values) if values else ""
+
+
+def samples(sampling: job_pb2.Sampling, values: Mapping[str, Any]) -> bool:
+    """Whether it sets a temperature or the like. Its further fields, `values`, may do so in any place that some
+    protocol has for it, or turn on Claude's thinking, which cannot be combined with a temperature."""
+    places = [values, *(values[name] for name in _INSIDE if isinstance(values.get(name), dict))]
+    thinking = values.get("thinking")
+    thinks = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+    named = any(sampling.HasField(name) for name in (_TEMPERATURE, *_CUTS))
+    return named or thinks or any({_TEMPERATURE, *_CUTS, "topP", "topK"} & place.keys() for place in places)
 
 
 def dump(value: Any) -> str:

@@ -74,8 +74,10 @@ def is_finished(job: job_pb2.Job) -> bool:
 
 
 def can_retry(job: job_pb2.Job) -> bool:
-    """Whether a finished job has items without an answer."""
-    return job.state in ENDED_EARLY or (job.state == job_pb2.Job.STATE_COMPLETED and job.incomplete)
+    """Whether a finished job has items without an answer that it needs. Of a watch's run, failed calls do not count: if
+    it ended again, it would count after later runs, and an alarm might go."""
+    needed = job.incomplete and not is_watch_run(job.spec)
+    return job.state in ENDED_EARLY or (job.state == job_pb2.Job.STATE_COMPLETED and needed)
 
 
 def run_name_problem(name: str, field: str) -> str:
@@ -83,6 +85,11 @@ def run_name_problem(name: str, field: str) -> str:
     if re.fullmatch(RUN_NAME, name):
         return ""
     return f'{field} must have between 1 and 100 characters: letters, digits, ".", "_" and "-".'
+
+
+def is_watch_run(spec: job_pb2.JobSpec) -> bool:
+    """Whether a watch counts the job, unlike another scoring of its answers."""
+    return spec.HasField("watching") and bool(spec.schedule_id)
 
 
 def is_recorded(spec: job_pb2.JobSpec) -> bool:

@@ -23,8 +23,15 @@ def said(watch: watch_pb2.Watch) -> str:
         return watch.note
     if not watch.raised_by:
         return "No change is shown." if watch.asked else "No canary is answered yet."
-    change = "worse" if watch.mean < watch.reference_mean else "better"
+    change = "worse" if _moved(watch) < 0 else "better"
     return f"This is not the model of the reference any more: {_RAISED[watch.raised_by].format(change=change)}."
+
+
+def _moved(watch: watch_pb2.Watch) -> float:
+    """By how much scores had changed when the alarm was raised; those of later runs may be otherwise."""
+    later = {run.job_id for run in watch.runs if run.finished_at.ToNanoseconds() > watch.raised_at.ToNanoseconds()}
+    until_then = [one for one in watch.changes if one.job_id not in later]
+    return sum(one.score_now - one.score_before for one in until_then) or watch.mean - watch.reference_mean
 
 
 def canary_rows(spec: job_pb2.JobSpec) -> dict[str, list[int]] | None:

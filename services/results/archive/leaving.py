@@ -23,13 +23,13 @@ from services import bus
 from services.errors import InvalidRequestError, TouchstoneError
 from services.results.archive import rows, versions
 from services.results.archive.returning import LEAVING, Returning
-from services.results.archive.uses import Uses
 from services.results.archive.versions import DamagedError, File, Version
 from services.results.runs import job_reads
 from services.results.scores import job_result
 from services.results.storage import archived_items, text_retention
 from services.results.storage.archived_items import Away
 from services.results.storage.database import Connection, Database, query
+from services.results.storage.uses import Uses
 from services.results.stores.folder import sync_folder
 from services.results.stores.store import Store, fetch, open_store, sha256_of
 from services.telemetry import metrics

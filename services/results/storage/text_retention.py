@@ -10,11 +10,12 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from services.results.storage.database import Connection, Database, first_row, query
 from services.results.storage.rounds import rounds
+from services.results.storage.uses import Uses
 from services.words.jobs import is_finished
 from touchstone.v1 import job_pb2
 
@@ -25,6 +26,8 @@ _SHARE_LEFT = 0.9
 _CHECK_S = 2.0
 COLUMNS = ("prompt", "messages", "response", "reasoning", "tool_calls", "logprobs", "identity", "continuations")
 """Of items: they lose their content with the texts of a job."""
+_WATCHED = timedelta(days=30)
+"""A watch that has asked nothing for longer has ended."""
 _COUNTED_AT_ONCE = 1000
 _DROPPED_AT_ONCE = 64
 
@@ -152,8 +155,16 @@ def _total(connection: Connection) -> int:
 
 
 def _oldest(connection: Connection) -> list[Kept]:
-    where = {"sources": live_sources(connection), "most": _DROPPED_AT_ONCE}
+    needed, watches = _needed(connection, datetime.now(UTC).replace(tzinfo=None))
+    where = {"needed": needed, "watches": watches, "most": _DROPPED_AT_ONCE}
     return [Kept(*row) for row in connection.execute(query("storage/oldest_texts"), where).fetchall()]
+
+
+def _needed(connection: Connection, now: datetime) -> tuple[list[str], list[str]]:
+    """Jobs whose texts stay, and schedules whose jobs' texts do. A watch compares texts as long as it asks: without
+    them, an alarm would go."""
+    watches, referred = Uses().watches(connection, now - _WATCHED)
+    return [*live_sources(connection), *referred], watches
 
 
 def live_sources(connection: Connection) -> list[str]:
@@ -163,14 +174,16 @@ def live_sources(connection: Connection) -> list[str]:
 
 
 def _mark(connection: Connection, kept: Kept, now: datetime) -> bool:
-    """False when the job is running again, or a live job takes its answers."""
+    """False when the job is running again, or something needs its texts."""
     here = {"job_id": kept.job_id, "attempt": kept.attempt}
     ended = first_row(
         connection,
-        f"SELECT 1 FROM jobs WHERE job_id = $job_id AND attempt = $attempt AND state >= {job_pb2.Job.STATE_COMPLETED}",
+        "SELECT schedule_id FROM jobs WHERE job_id = $job_id AND attempt = $attempt "
+        f"AND state >= {job_pb2.Job.STATE_COMPLETED}",
         here,
     )
-    if ended is None or kept.job_id in live_sources(connection):
+    needed, watches = _needed(connection, now)
+    if ended is None or kept.job_id in needed or ended[0] in watches:
         return False
     connection.execute(
         "UPDATE answer_texts SET dropped_at = $now, dropped_attempt = $attempt WHERE job_id = $job_id",

@@ -19,7 +19,7 @@ from services.results.sequential.alarm import ANSWERS, SCORE, TEXT, Alarm, Askin
 from services.results.storage import archived_items
 from services.results.storage.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import refusals
+from services.words import refusals, scorers
 from services.words.enums import WATCH_SIGNALS
 from services.words.jobs import FINISHED
 from touchstone.v1 import item_result_pb2, job_pb2, watch_pb2
@@ -27,7 +27,13 @@ from touchstone.v1 import item_result_pb2, job_pb2, watch_pb2
 _MOST_RUNS = 400
 _MOST_CHANGES = 100
 _GONE = "The reference was deleted, so nothing can be compared with it. Start a watch with another reference."
+_OTHERWISE = (
+    "Run {run} scored answers otherwise than the reference, as after an upgrade, so nothing can be compared. Score the "
+    "reference again, and start a watch with that job."
+)
 _Key = tuple[str, int]
+_Second = tuple[job_pb2.Job, int]
+"""The job and the repeat that show how much answers differ by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,8 @@ class _Answer:
     text: str | None
     shown: str
     served: str
-    hashes: tuple[str, str]
+    kind: tuple[object, ...]
+    """What was asked, and how the answer was scored. Only answers of one kind are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,8 @@ def _watch(connection: Connection, schedule_id: str, runs: Sequence[job_pb2.Job]
         since = found.since
     elif asked:
         since = next(place for place, one in enumerate(asked) if one.run is asked[-1].run)
+    if found.raised_at is None and not _scored_alike(runs[-1], reference):
+        watch.note = _OTHERWISE.format(run=runs[-1].job_id)
     _add_changes(watch, [one for one in asked[since:] if one.changed])
     _add_shares(watch, asked)
     _add_served(connection, watch, reference, asked)
@@ -152,17 +161,18 @@ def _watch(connection: Connection, schedule_id: str, runs: Sequence[job_pb2.Job]
 
 
 def _asked(
-    connection: Connection, reference: job_pb2.Job, second: tuple[str, int] | None, runs: Sequence[job_pb2.Job]
+    connection: Connection, reference: job_pb2.Job, second: _Second | None, runs: Sequence[job_pb2.Job]
 ) -> list[_Asked]:
     """Every canary that counts, in the order in which the runs ended and asked them."""
-    of_second = [second[0]] if second else []
+    of_second = [second[0].job_id] if second else []
     archived_items.require(connection, reference.job_id, *of_second, *(run.job_id for run in runs))
     statistics = {task.task: name for task in reference.plan if (name := statistic_of(task)) is not None}
-    by_run = _answers(connection, [run.job_id for run in runs], 0, statistics, runs)
-    before = _answers(connection, [reference.job_id], 0, statistics, runs).get(reference.job_id, {})
+    by_run = _answers(connection, runs, 0, statistics, runs)
+    before = _answers(connection, [reference], 0, statistics, runs).get(reference.job_id, {})
     again: Mapping[_Key, _Answer] = {}
     if second:
-        again = _answers(connection, [second[0]], second[1], statistics, runs).get(second[0], {})
+        job, repeat = second
+        again = _answers(connection, [job], repeat, statistics, runs).get(job.job_id, {})
     first: dict[_Key, _Answer] = {}
     """Answers of the first turn, which are the second asking if no other is given."""
     asked: list[_Asked] = []
@@ -173,29 +183,38 @@ def _asked(
         for canary in mine.canaries:
             key = canary.task, canary.item
             now, then = answers.get(key), before.get(key)
-            if now is None or then is None or now.hashes != then.hashes:
+            if now is None or then is None or now.kind != then.kind:
                 continue
             other = again.get(key) if second else first.get(key)
-            other = other if other is not None and other.hashes == then.hashes else None
+            other = other if other is not None and other.kind == then.kind else None
             asked.append(_Asked(run, key, turn, then, other, now))
             if turn == 0:
                 first.setdefault(key, now)
     return asked
 
 
-def _second_asking(
-    connection: Connection, reference: job_pb2.Job, watching: job_pb2.Watching
-) -> tuple[str, int] | None:
-    """The job and the repeat that show how much answers differ by chance; None where the first turn does, as after
-    the deletion of that job."""
+def _second_asking(connection: Connection, reference: job_pb2.Job, watching: job_pb2.Watching) -> _Second | None:
+    """None where the first turn shows how much answers differ by chance, as after the deletion of that job."""
     if watching.again_job_id and job_reads.is_stored(connection, watching.again_job_id):
-        return watching.again_job_id, 0
-    return (reference.job_id, 1) if reference.spec.suite.repeats > 1 else None
+        return job_reads.get_job(connection, watching.again_job_id), 0
+    return (reference, 1) if reference.spec.suite.repeats > 1 else None
+
+
+def _ways(job: job_pb2.Job) -> dict[str, tuple[object, ...]]:
+    """By task, how its answers were read and scored."""
+    scored = tuple(one.SerializeToString(deterministic=True) for one in scorers.all_of_job(job.spec))
+    return {plan.task: (scored, scorers.reading_of(job.spec, plan), plan.scorer_version) for plan in job.plan}
+
+
+def _scored_alike(run: job_pb2.Job, reference: job_pb2.Job) -> bool:
+    """Whether some canary of the run may count."""
+    mine, known = _ways(run), _ways(reference)
+    return any(known.get(task) == way for task, way in mine.items())
 
 
 def _answers(
     connection: Connection,
-    job_ids: Sequence[str],
+    jobs: Sequence[job_pb2.Job],
     repeat: int,
     statistics: Mapping[str, str],
     runs: Sequence[job_pb2.Job],
@@ -203,13 +222,14 @@ def _answers(
     rows = connection.execute(
         query("watches/answers"),
         {
-            "jobs": list(job_ids),
+            "jobs": [job.job_id for job in jobs],
             "repeat": repeat,
             "tasks": list(statistics),
             "statistics": list(statistics.values()),
             "runs": [run.job_id for run in runs],
         },
     ).fetchall()
+    ways = {job.job_id: _ways(job) for job in jobs}
     found: dict[str, dict[_Key, _Answer]] = {}
     for job_id, task, item, item_hash, prompt_hash, score, outcome, prediction, said, text, served in rows:
         answered = outcome == item_result_pb2.OUTCOME_ANSWERED
@@ -219,7 +239,7 @@ def _answers(
             text=text,
             shown=prediction,
             served=served,
-            hashes=(item_hash, prompt_hash),
+            kind=(item_hash, prompt_hash, ways[job_id].get(task)),
         )
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from services import further_fields
 from services.errors import ConflictError, InvalidRequestError
 from services.words import refusals
 from services.words.jobs import is_import, is_rescore
@@ -42,7 +43,8 @@ def watching_of(request: pb.StartWatchRequest) -> job_pb2.Watching:
 
 def spec_of(reference: job_pb2.Job, request: pb.StartWatchRequest) -> job_pb2.JobSpec:
     """The job of every run, without its canaries. Raises ConflictError for a reference that was not asked of a model
-    unless the request says where to ask."""
+    unless the request says where to ask, and for one that cannot be asked once in the same way."""
+    _require_same_temperature(reference)
     spec = job_pb2.JobSpec()
     spec.CopyFrom(reference.spec)
     asks_nobody = is_rescore(spec) or is_import(spec)
@@ -59,6 +61,17 @@ def spec_of(reference: job_pb2.Job, request: pb.StartWatchRequest) -> job_pb2.Jo
     else:
         spec.dataset.limit = 0
     return spec
+
+
+def _require_same_temperature(reference: job_pb2.Job) -> None:
+    """Without a temperature, several answers are asked for at the provider's own one, and a single answer at 0. An
+    unchanged model would answer otherwise."""
+    sampling = reference.spec.sampling
+    if reference.spec.suite.repeats > 1 and not further_fields.samples(sampling, further_fields.fields(sampling)):
+        raise ConflictError(
+            f"Job {reference.job_id} asked each item several times, at its provider's own temperature. A watch asks "
+            "once, at temperature 0. Name a job that asked once, or that sets a temperature."
+        )
 
 
 def next_run(schedule: schedule_pb2.Schedule) -> job_pb2.JobSpec:

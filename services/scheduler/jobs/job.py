@@ -170,6 +170,8 @@ class Job:
         """A new attempt of the same job. Raises ConflictError when nothing is missing."""
         if not self.can_retry:
             why = "has every item" if self.state == COMPLETED else f"is {state_name(self.state)}"
+            if self.state == COMPLETED and self.message.incomplete:
+                why = "is a completed run of a watch, which counts no failed calls,"
             raise ConflictError(f"Job {self.id} {why} and cannot be retried.")
         self._move(PENDING, "retried")
         self.earlier_run_s = self.message.progress.elapsed_s

@@ -40,6 +40,16 @@ def test_a_job_that_lacks_answers_can_be_retried_once_it_has_ended(
     assert jobs.can_retry(Job(state=state, incomplete=incomplete)) == retried
 
 
+def test_a_completed_run_of_a_watch_is_not_retried() -> None:
+    """It would end again, and so change what the watch has said."""
+    run = Job(state=Job.STATE_COMPLETED, incomplete=True, spec=job_pb2.JobSpec(schedule_id="s"))
+    assert jobs.can_retry(run)
+    run.spec.watching.reference_job_id = "ref"
+    assert not jobs.can_retry(run)
+    run.state = Job.STATE_FAILED
+    assert jobs.can_retry(run)
+
+
 def test_rescores_and_imports_call_nobody_and_reruns_do() -> None:
     rescore = job_pb2.JobSpec(reuse=job_pb2.Reuse(job_id="1"))
     rerun = job_pb2.JobSpec(reuse=job_pb2.Reuse(job_id="1", rerun=[item_result_pb2.OUTCOME_OUTPUT_TRUNCATED]))

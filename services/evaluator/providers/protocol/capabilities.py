@@ -177,22 +177,12 @@ def resolve(
     if "seed" in parameters:
         parameters["seed"] += repeat
     more = extra(sampling, ())
-    open_ended = _no(capabilities, "greedy") or _no(capabilities, "sampling") or repeats > 1 or _samples(more)
-    if not open_ended and not parameters.keys() & {"temperature", "top_p", "top_k", "min_p"}:
+    open_ended = _no(capabilities, "greedy") or _no(capabilities, "sampling") or repeats > 1
+    if not open_ended and not further_fields.samples(sampling, more):
         parameters["temperature"] = 0.0
     # Where this is unknown, a stop sequence might end the thinking before the answer has begun.
     stop = capabilities.stop if capabilities.HasField("stop") else not capabilities.reasoning
     return Resolved(further_fields.whole(parameters), more, stop)
-
-
-def _samples(extra: Mapping[str, Any]) -> bool:
-    """Whether further fields set the sampling themselves, in any place that some protocol has for it, or turn on
-    Claude's thinking, which cannot be combined with a temperature.
-    """
-    places = [extra, *(extra[key] for key in ("options", "generationConfig") if isinstance(extra.get(key), dict))]
-    thinking = extra.get("thinking")
-    thinks = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
-    return thinks or any({"temperature", "top_p", "top_k", "min_p", "topP", "topK"} & place.keys() for place in places)
 
 
 def _no(capabilities: Capabilities, name: Literal["greedy", "seed", "sampling"]) -> bool:

@@ -15,7 +15,7 @@ import pytest
 
 from services import bus
 from services.errors import ConflictError, NoRoomError, UnavailableError
-from services.results.archive import leaving, returning, uses, versions
+from services.results.archive import leaving, returning, versions
 from services.results.comparison.compare import compare
 from services.results.digests.reads import get_digest
 from services.results.intake import resealing, writes
@@ -23,7 +23,7 @@ from services.results.items import annotate as annotating
 from services.results.items import reads as item_reads
 from services.results.read_queue import Questions
 from services.results.runs import job_reads
-from services.results.storage import run_scores, stored_responses, text_retention
+from services.results.storage import run_scores, stored_responses, text_retention, uses
 from services.results.storage.database import READERS, Connection
 from services.results.storage.job_files import JobFiles
 from services.results.stores.store import fetch

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from services.results.archive import leaving, uses
+from services.results.archive import leaving
+from services.results.storage import uses
 from tests.unit.results.archive.archived import LATER, Archived, items_of, keep_one
 
 EVERY = 12

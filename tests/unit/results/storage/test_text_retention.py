@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -132,6 +132,25 @@ async def test_a_job_that_a_live_job_draws_on_keeps_its_texts(database: Database
     await database.write(lambda connection: writes.store_events(connection, [event("000099", live)]))
     await make_room(database, 1)
     assert await kept(database) == "ac"
+
+
+async def test_what_a_watch_compares_keeps_its_texts(database: Database) -> None:
+    """Without them, an alarm by the texts would go. Once it has asked nothing for a month, it needs them no longer."""
+    await finish(database, "abcde")
+
+    def watch(connection: Connection, days: int) -> None:
+        run = job("d", plan("t", ITEMS), state=COMPLETED)
+        run.spec.schedule_id = "watch"
+        run.spec.watching.reference_job_id, run.spec.watching.again_job_id = "a", "b"
+        run.created_at.FromDatetime(datetime.now(UTC) - timedelta(days=days))
+        writes.store_events(connection, [event(f"{999 + days:06d}", run)])
+
+    await database.write(lambda connection: watch(connection, 0))
+    await make_room(database, 1)
+    assert await kept(database) == "abde"
+    await database.write(lambda connection: watch(connection, 40))
+    await make_room(database, 1)
+    assert await kept(database) == "e"
 
 
 async def test_cancelled_jobs_count_too(database: Database) -> None:

@@ -15,7 +15,7 @@ from services.results.storage.database import Connection
 from services.results.visibility import HiddenJobError, Visibility
 from services.results.watches import canaries, reads
 from tests.unit.results.builders import ERROR, START, answer, batch, event, job, plan, run, seal
-from touchstone.v1 import item_result_pb2, job_pb2, watch_pb2
+from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2, watch_pb2
 
 ITEMS, EACH = 60, 20
 Right = Callable[[int], bool]
@@ -41,6 +41,7 @@ def asked(
     """A run that asks the next items, in order."""
     first = number * EACH % ITEMS
     made = job(f"run-{number}", plan("one", EACH), minute=10 * (number + 1), item_set=f"set-{number}")
+    made.plan[0].scorer_version = fields.pop("scorer_version", "")
     made.spec.schedule_id = "watch"
     watching = made.spec.watching
     watching.reference_job_id, watching.again_job_id, watching.error = "ref", again, 0.01
@@ -198,6 +199,14 @@ def test_without_runs_of_two_other_models_canaries_are_drawn(connection: Connect
     assert [one.item for one in found.canaries] != sorted(one.item for one in found.canaries)
 
 
+def test_canaries_are_of_as_many_passages_as_possible(connection: Connection) -> None:
+    """Answers about one passage may change together by chance."""
+    made = job("ref", plan("one", ITEMS))
+    finish(connection, made, [answer(item, group=f"passage {item // 6}") for item in range(ITEMS)], 0)
+    chosen = [one.item // 6 for one in canaries.choose(connection, watching(items=3)).canaries]
+    assert [sorted(chosen[first : first + 10]) for first in (0, 10, 20)] == [list(range(10))] * 3
+
+
 def test_a_reference_must_have_completed_with_scores(connection: Connection) -> None:
     writes.store_events(connection, [event("1", job("ref", plan("one", ITEMS)))])
     with pytest.raises(ConflictError, match="has not completed"):
@@ -211,3 +220,66 @@ def test_a_second_asking_must_be_of_the_same_model(connection: Connection) -> No
     run(connection, job("x", plan("one", ITEMS), model="x"), 10, ITEMS - 10)
     with pytest.raises(ConflictError, match="the model and the suite of the reference"):
         canaries.choose(connection, watching(again_job_id="x"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda spec: setattr(spec.sampling, "temperature", 0.7),
+        lambda spec: setattr(spec.suite, "repeats", 3),
+        lambda spec: setattr(spec.suite, "shots", 5),
+        lambda spec: setattr(spec, "mode", suite_pb2.MODE_LOGLIKELIHOOD),
+    ],
+)
+def test_a_second_asking_must_ask_as_the_reference(
+    connection: Connection, change: Callable[[job_pb2.JobSpec], None]
+) -> None:
+    """At another temperature it would differ more or less often than the runs of the watch, by itself."""
+    reference(connection)
+    second = job("again", plan("one", ITEMS))
+    change(second.spec)
+    finish(connection, second, [answer(item) for item in range(ITEMS)], 0)
+    with pytest.raises(ConflictError, match="must ask as the reference does"):
+        canaries.choose(connection, watching(again_job_id="again"))
+
+
+def test_a_second_asking_may_have_another_seed(connection: Connection) -> None:
+    reference(connection)
+    second = job("again", plan("one", ITEMS))
+    second.spec.sampling.seed = 2
+    finish(connection, second, [answer(item) for item in range(ITEMS)], 0)
+    assert canaries.choose(connection, watching(again_job_id="again")).total == 20
+
+
+def test_a_second_asking_with_the_references_answers_is_refused(connection: Connection) -> None:
+    """It would never differ from the reference, so that every later answer that does would be evidence."""
+    first = reference(connection)
+    for name, source in (("again", "ref"), ("ref-2", "ref"), ("ref-3", "ref-2")):
+        copied = job(name, *first.plan)
+        copied.spec.reuse.job_id = source
+        finish(connection, copied, [answer(item) for item in range(ITEMS)], 0)
+    for reference_job_id, again_job_id in (("ref", "again"), ("again", "ref"), ("ref-3", "again")):
+        with pytest.raises(ConflictError, match="has answers of the reference"):
+            canaries.choose(connection, watching(reference_job_id=reference_job_id, again_job_id=again_job_id))
+
+
+def test_answers_that_were_scored_otherwise_do_not_count(connection: Connection) -> None:
+    """As after an upgrade: the scorer has changed, not the model."""
+    reference(connection)
+    for number in range(2):
+        asked(connection, number, lambda item: item % 10 > 0)
+    made = asked(connection, 2, lambda item: False, scorer_version="2")
+    found = reads.get_watch(connection, "watch")
+    assert (found.asked, found.left_out, found.raised_by) == (2 * EACH, EACH, watch_pb2.WATCH_SIGNAL_UNSPECIFIED)
+    assert found.note.startswith(f"Run {made.job_id} scored answers otherwise than the reference")
+
+
+def test_a_second_asking_that_was_scored_otherwise_shows_nothing(connection: Connection) -> None:
+    reference(connection)
+    second = job("again", plan("one", ITEMS))
+    second.plan[0].scorer_version = "2"
+    finish(connection, second, [answer(item, "no") for item in range(ITEMS)], 0)
+    asked(connection, 0, lambda item: item % 10 > 0, again="again")
+    found = reads.get_watch(connection, "watch")
+    assert found.asked == EACH
+    assert not found.HasField("answers_differ_usually")

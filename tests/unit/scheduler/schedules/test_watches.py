@@ -22,6 +22,7 @@ async def world() -> AsyncIterator[World]:
     made.fleet.hear(evaluator(), made.time)
     reference = job_pb2.Job(job_id="old", owner="alice", spec=spec(), state=job_pb2.Job.STATE_COMPLETED)
     reference.spec.suite.limit, reference.spec.suite.repeats = 50, 2
+    reference.spec.sampling.temperature = 0.7
     reference.spec.labels["why"] = "reference"
     made.results.old["old"] = reference
     await made.start()
@@ -120,6 +121,19 @@ async def test_a_reference_must_have_completed_and_be_visible(world: World) -> N
     world.results.old["old"].state = job_pb2.Job.STATE_FAILED
     with pytest.raises(ConflictError, match="has not completed"):
         await world.watches.start(ALICE, request())
+
+
+async def test_several_answers_without_a_temperature_are_no_reference(world: World) -> None:
+    """They are asked for at the provider's own temperature, and the canaries would be at 0."""
+    reference = world.results.old["old"]
+    reference.spec.sampling.ClearField("temperature")
+    with pytest.raises(ConflictError, match="at its provider's own temperature"):
+        await world.watches.start(ALICE, request())
+    reference.spec.sampling.extra_json = '{"options": {"top_k": 3}}'
+    await world.watches.start(ALICE, request())
+    reference.spec.sampling.ClearField("extra_json")
+    reference.spec.suite.repeats = 1
+    await world.watches.start(ALICE, request())
 
 
 async def test_a_replay_may_be_a_reference_but_its_runs_replay_nothing(world: World) -> None:

@@ -1,7 +1,7 @@
 -- The answered items of a reference run, and how much the scores of others' answers to them differ: NULL unless at least
 -- two of the given jobs have answered the item. The reference's own scores have no say: items that are chosen for
 -- theirs would score otherwise when they are asked again, whatever the model.
-SELECT r.task, r.item, var_pop(o.score) AS spread
+SELECT r.task, r.item, var_pop(o.score) AS spread, any_value(r."group") AS "group"
 FROM items r
 LEFT JOIN (
     SELECT
