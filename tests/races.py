@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from services.results.sequential.draws import Pair, Plan, draws_of
-from services.results.sequential.evidence import WORSE, verdict
+from services.results.sequential.evidence import verdict
 from services.results.sequential.race import Found, Runner, Standing, pair_error, race
+from services.results.sequential.verdicts import WORSE
 from services.words.enums import DECISION_VERDICTS
 from touchstone.v1 import decision_pb2, job_pb2
 

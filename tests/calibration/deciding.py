@@ -16,7 +16,8 @@ from numpy.random import Generator
 
 from services.results.paired.binary import mcnemar
 from services.results.sequential.draws import Pair
-from services.results.sequential.evidence import BETTER, NO_DIFFERENCE, WORSE, evidence
+from services.results.sequential.evidence import evidence
+from services.results.sequential.verdicts import BETTER, NO_DIFFERENCE, WORSE
 from services.results.statistics.metric_values import Floats, Ints
 from tests.record import authors, published
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from services.results.paired.binary import mcnemar
 from services.results.sequential.draws import ALONE, Plan, draws_from
-from services.results.sequential.evidence import UNDECIDED, verdict
+from services.results.sequential.evidence import verdict
 from services.results.sequential.race import BEST, Found, Runner, Standing, pair_error, race
+from services.results.sequential.verdicts import UNDECIDED
 from services.results.statistics.metric_values import Ints
 from tests.calibration.deciding import ERROR
 

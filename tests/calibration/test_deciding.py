@@ -11,7 +11,8 @@ import pytest
 from numpy.random import Generator, default_rng
 
 from services.results.sequential.draws import Pair
-from services.results.sequential.evidence import BETTER, EQUIVALENT, WORSE, evidence
+from services.results.sequential.evidence import evidence
+from services.results.sequential.verdicts import BETTER, EQUIVALENT, WORSE
 from tests.calibration.deciding import (
     ABSENT,
     FOLDER,
@@ -154,7 +155,13 @@ def _clustered_strata(rng: Generator) -> tuple[list[Pair], float, dict[str, obje
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("world", [_accuracy, _scores, _clusters, _strata, _clustered_strata])
+def _alike(rng: Generator) -> tuple[list[Pair], float, dict[str, object]]:
+    """Scores of which one in a hundred falls a lot, and all others rise a little."""
+    falls = rng.random(100) < 0.01
+    return [Pair(0.99, 0.0) if fall else Pair(0.5, 0.51) for fall in falls.tolist()], 0.0, {}
+
+
+@pytest.mark.parametrize("world", [_accuracy, _scores, _clusters, _strata, _clustered_strata, _alike])
 def test_intervals_hold_the_truth_at_all_times_in_95_percent(
     world: Callable[[Generator], tuple[list[Pair], float, dict[str, object]]],
 ) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from services.results.decisions import answers
 from services.results.decisions.answers import Answers, Pairs
 from services.results.sequential import evidence as sequential
-from services.results.sequential.evidence import UNDECIDED, UNLIKELY, Evidence
+from services.results.sequential.evidence import UNLIKELY, Evidence
 from services.results.sequential.race import Found, Runner, Standing, pair_error, race
+from services.results.sequential.verdicts import UNDECIDED
 from services.results.storage.database import Connection
 from services.words.decisions import decision_id, models_of
 from services.words.enums import DECISION_VERDICTS

@@ -86,8 +86,8 @@ class Bets:
         def over(claim: float, above: bool) -> float:
             return float(self.log_capital(claim, above=above).max(initial=0.0)) - threshold
 
-        upper = _root(lambda claim: over(claim, False), guess, reach)
-        return -_root(lambda claim: over(-claim, True), -guess, reach), upper
+        upper = root(lambda claim: over(claim, False), guess, reach)
+        return -root(lambda claim: over(-claim, True), -guess, reach), upper
 
     def _course(self, threshold: float, last: float, *, above: bool) -> Floats:
         """The smallest claim, from `last` upwards, that is refuted by each look or one before; 1 without one. With
@@ -134,7 +134,7 @@ def _mixed(logs: Floats) -> Floats:
     return found
 
 
-def _root(over: Callable[[float], float], guess: float, reach: float) -> float:
+def root(over: Callable[[float], float], guess: float, reach: float) -> float:
     """Where an increasing function passes 0, from above, searched for from `guess`; 1 if it does not.
 
     By the Illinois variant of false position, which keeps both ends of a bracket moving.

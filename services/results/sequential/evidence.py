@@ -15,15 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.results.paired import binary
-from services.results.paired.sign_flip import sign_flip_p
+from services.results.sequential.all_items import compare_all
 from services.results.sequential.capital import Bets
 from services.results.sequential.draws import Draws, Pair, Plan, draws_of
 from services.results.sequential.forecast import chances
-from services.results.statistics.distributions import student_quantile
+from services.results.sequential.verdicts import BETTER, EQUIVALENT, NO_DIFFERENCE, UNDECIDED, WORSE
 from services.results.statistics.metric_values import Floats, Ints
 
-BETTER, WORSE, EQUIVALENT, NO_DIFFERENCE, UNDECIDED = "better", "worse", "equivalent", "no_difference", ""
 UNLIKELY = 0.1
 """The search for a difference ends if the comparison of all items would show one with a smaller chance than this."""
 _EARLY = 0.5
@@ -105,7 +103,7 @@ def weigh(
     low, high = Bets(counted, looks).unrefuted(limit, difference or 0.0, _reach(counted, limit))
     path = _path(draws, found, margin, limit) if drawn else ()
     if ended and first is None:
-        last = _last(draws, (1 - _EARLY) * error, margin)
+        last = compare_all(draws, (1 - _EARLY) * error, margin)
         low, high = max(low, last.low), min(high, last.high)
     if difference is not None:
         low, high = min(low, difference), max(high, difference)
@@ -142,7 +140,7 @@ def _found(draws: Draws, seen: int, error: float, margin: float, total: int, end
     if first is not None:
         return _Found(bets, chance, word, first, int(draws.ends[first]))
     if ended:
-        return _Found(bets, chance, _last(draws, (1 - _EARLY) * error, margin).verdict, None, seen)
+        return _Found(bets, chance, compare_all(draws, (1 - _EARLY) * error, margin).verdict, None, seen)
     return _Found(bets, chance, word, None, None)
 
 
@@ -180,59 +178,6 @@ def _looks(count: int) -> Ints:
     steps = int(math.log(count) / math.log(_LOOK_RATIO)) + 1
     fixed = np.ceil(_LOOK_RATIO ** np.arange(steps)).astype(np.int64)
     return np.unique(np.append(fixed[fixed <= count], count))
-
-
-@dataclass(frozen=True, slots=True)
-class _Last:
-    verdict: str
-    low: float
-    high: float
-
-
-def _last(draws: Draws, error: float, margin: float) -> _Last:
-    """The comparison of all items: the exact test by exchanging the models, which is McNemar's for right and wrong."""
-    sums = _shares(draws)
-    p = sign_flip_p(sums, np.ones(len(sums)))
-    total = float(sums.sum())
-    low, high = _interval(draws, sums, error)
-    inner = _interval(draws, sums, 2 * error)
-    if total and p <= error:
-        verdict = BETTER if total > 0 else WORSE
-    elif -margin < inner[0] and inner[1] < margin:
-        verdict = EQUIVALENT
-    else:
-        verdict = NO_DIFFERENCE
-    return _Last(verdict, low, high)
-
-
-def _shares(draws: Draws) -> Floats:
-    """What each draw adds to the mean difference."""
-    items = np.bincount(draws.places, draws.sizes)
-    shares: Floats = draws.sums / items[draws.places] / np.count_nonzero(items)
-    return shares
-
-
-def _interval(draws: Draws, shares: Floats, error: float) -> tuple[float, float]:
-    if draws.right_or_wrong:
-        n, only_b, only_a = (
-            np.array([float(count)]) for count in (len(shares), np.sum(draws.sums > 0), np.sum(draws.sums < 0))
-        )
-        low, high = binary.score_interval(n, only_b, only_a, error)
-        return float(low[0]), float(high[0])
-    mean, variance, open_ = 0.0, 0.0, 0.0
-    strata = np.unique(draws.places)
-    for place in strata:
-        own = shares[draws.places == place]
-        if len(own) < 2:
-            # How draws of this stratum differ is not known, so its mean may be anywhere.
-            open_ += 1 / len(strata)
-            continue
-        sizes = draws.sizes[draws.places == place]
-        rest = own - own.sum() * sizes / sizes.sum()
-        mean += float(own.sum())
-        variance += float(rest @ rest) * len(own) / (len(own) - 1)
-    half = float(student_quantile(1 - error / 2, max(len(shares) - 1, 1))) * math.sqrt(variance) + open_
-    return max(mean - half, -1.0), min(mean + half, 1.0)
 
 
 def _drawn(count: int, first: int | None) -> Ints:

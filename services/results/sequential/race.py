@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results.sequential.evidence import BETTER, EQUIVALENT, NO_DIFFERENCE, UNDECIDED, WORSE
+from services.results.sequential.verdicts import BETTER, EQUIVALENT, NO_DIFFERENCE, UNDECIDED, WORSE
 
 BEST = "best"
 

@@ -9,17 +9,8 @@ import numpy as np
 import pytest
 
 from services.results.sequential.draws import Pair, Plan, draws_of
-from services.results.sequential.evidence import (
-    BETTER,
-    EQUIVALENT,
-    NO_DIFFERENCE,
-    UNDECIDED,
-    WORSE,
-    Evidence,
-    evidence,
-    verdict,
-    weigh,
-)
+from services.results.sequential.evidence import Evidence, evidence, verdict, weigh
+from services.results.sequential.verdicts import BETTER, EQUIVALENT, NO_DIFFERENCE, UNDECIDED, WORSE
 
 
 def drawn(rng: np.random.Generator, only_a: int, only_b: int, both: int) -> list[Pair]:
@@ -163,3 +154,23 @@ def test_a_task_with_one_item_widens_the_interval_by_what_it_may_hide() -> None:
     assert found.verdict == NO_DIFFERENCE
     assert found.interval[0] <= -0.45
     assert found.interval[1] >= 0.45
+
+
+def test_scores_that_are_all_alike_show_nothing_after_a_few_items() -> None:
+    # If one in a hundred were -0.99, the models would be equal, and most samples of 20 would have none of these.
+    found = decided([Pair(0.5, 0.51)] * 20)
+    assert found.verdict == NO_DIFFERENCE
+    assert found.interval[0] < 0 < found.interval[1]
+    few = evidence([Pair(0.5, 0.51)] * 20, error=0.05, margin=0.1, total=20)
+    assert few.verdict == NO_DIFFERENCE
+    many = evidence([Pair(0.5, 0.51)] * 2_000, error=0.05, margin=0.0, total=2_000)
+    assert many.verdict == BETTER
+
+
+def test_a_few_large_passages_decide_nothing_by_their_number() -> None:
+    """27 single items are all better, three passages of ten items are worse: a few more of these, and the mean is 0."""
+    small = [Pair(0.0, 1.0)] * 14 + [Pair(1.0, 1.0)] * 13
+    large = [Pair(1.0, 1.0, cluster=str(number)) for number in range(3) for _ in range(10)]
+    found = evidence([*small, *large], error=0.05, margin=0.0, total=57, clusters={"": 30}, largest={"": 10})
+    assert found.verdict == NO_DIFFERENCE
+    assert found.interval[0] < 0

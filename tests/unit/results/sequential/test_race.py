@@ -9,8 +9,9 @@ import pytest
 from numpy.random import default_rng
 
 from services.results.sequential.draws import Pair
-from services.results.sequential.evidence import BETTER, EQUIVALENT, NO_DIFFERENCE, UNDECIDED, WORSE, evidence
+from services.results.sequential.evidence import evidence
 from services.results.sequential.race import BEST, Beaten, Found, Runner, Standing, pair_error, race
+from services.results.sequential.verdicts import BETTER, EQUIVALENT, NO_DIFFERENCE, UNDECIDED, WORSE
 from services.results.statistics.metric_values import Floats
 
 ITEMS = 100
