@@ -28,25 +28,31 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """`seen` pairs of two jobs as draws. `total` is how many there can be, `failed` how many items before the last pair
-    a job has not answered after all retries. `ended`: there is at least one pair, and no more will come.
+    """`seen` pairs of two jobs as draws. `total` is how many there can be. `ended`: there is at least one pair, and no
+    more will come.
 
     `items` (seen,) says after how many items of the order each pair is there; `reached` is how many items both have an
-    outcome to.
+    outcome to. `failures` are the items of the order up to there, from 0, that a job has not answered after all
+    retries.
     """
 
     draws: Draws
     seen: int
     total: int
-    failed: int
     ended: bool
     items: Ints
     reached: int
+    failures: Ints
 
     def item(self, pair: int) -> int:
         """After how many items of the order the first `pair` pairs, 1 or more, are there; all of them if no more will
         come."""
         return self.reached if self.ended and pair == self.seen else int(self.items[pair - 1])
+
+    def failed(self, pair: int | None) -> int:
+        """Items that a job has not answered, up to the first `pair` pairs; up to all that both have an outcome to for
+        None."""
+        return int((self.failures < (self.reached if pair is None else self.item(pair))).sum())
 
 
 class Answers:
@@ -104,8 +110,7 @@ class Answers:
             self._plan,
             ended=ended,
         )
-        failed = int((both[:reached] == _FAILED).sum())
-        return Pairs(draws, seen, total, failed, ended, there + 1, reached)
+        return Pairs(draws, seen, total, ended, there + 1, reached, np.flatnonzero(both[:reached] == _FAILED))
 
 
 def _clusters(

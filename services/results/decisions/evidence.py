@@ -151,7 +151,7 @@ def _weighed(pairs: Pairs, error: float, margin: float, drawn: bool) -> Evidence
 
 
 def _fill(told: decision_pb2.Decision | decision_pb2.Racer, pairs: Pairs, found: Evidence) -> None:
-    told.failed = pairs.failed
+    told.failed = pairs.failed(found.decided_at)
     if found.difference is not None:
         told.difference = found.difference
     told.low, told.high = found.interval

@@ -48,6 +48,7 @@ def _decision(connection: Connection, job: job_pb2.Job, visible: Visibility, *, 
         # What stopped the jobs holds, whatever became of single answers since.
         decision.verdict, decision.decided_at = decided.verdict, decided.pairs
         decision.difference, decision.low, decision.high = decided.difference, decided.low, decided.high
+        decision.pairs, decision.failed = decided.pairs, decided.failed
     if not whole:
         del decision.path[:]
     decision.baseline.CopyFrom(baseline)
@@ -73,7 +74,8 @@ def _race(connection: Connection, job: job_pb2.Job, visible: Visibility, *, whol
         decision = decision_pb2.Decision(decision_id=decision_id(job), items_total=total, pairs=ends[0].pairs)
         decision.racers.extend(_Racer(state=_Racer.STATE_WITHDRAWN) for _ in jobs)
     if ends:
-        decision.verdict, decision.decided_at = ends[0].verdict, ends[0].pairs
+        decision.verdict = ends[0].verdict
+        decision.decided_at = decision.pairs = ends[0].pairs
     elif all(one.decided.verdict == _WORSE for one in jobs):
         # The job that beat them all was deleted.
         decision.verdict, decision.decided_at = job_pb2.DECISION_VERDICT_BEST, max(one.decided.pairs for one in jobs)
@@ -99,9 +101,8 @@ def _keep_decided(racer: decision_pb2.Racer, decided: job_pb2.Decided, there: Co
     racer.beaten_at = decided.pairs if decided.verdict == _WORSE else 0
     if decided.against_job_id not in there:
         # Compared with another one, it would show other figures.
-        racer.pairs = decided.pairs
         del racer.path[:]
-    racer.against_job_id = decided.against_job_id
+    racer.against_job_id, racer.pairs, racer.failed = decided.against_job_id, decided.counted, decided.failed
     for name in ("difference", "low", "high"):
         # The best one is compared with nobody.
         if decided.against_job_id:

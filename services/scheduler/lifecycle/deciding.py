@@ -277,6 +277,7 @@ def _decided(found: decision_pb2.Decision) -> job_pb2.Decided:
         difference=found.difference,
         low=found.low,
         high=found.high,
+        failed=found.failed,
     )
 
 
@@ -289,6 +290,8 @@ def _decided_of(found: decision_pb2.Decision, racer: decision_pb2.Racer) -> job_
         low=racer.low,
         high=racer.high,
         against_job_id=racer.against_job_id,
+        counted=racer.pairs,
+        failed=racer.failed,
     )
 
 

@@ -73,7 +73,7 @@ _RACER: dict[str, Schema] = {
     "against_job_id": about(null(UUID), "The job of the model that it is compared with: the one that beat it, if any."),
     "beaten_at": about(null(COUNT), "Items of the order after which it was beaten. null for others."),
     "pairs": about(COUNT, "Items that count of the two, up to a verdict on them."),
-    "failed": about(COUNT, "Items left out because one of the two has no answer to them after all retries."),
+    "failed": about(COUNT, "Items up to there that are left out: one of the two has no answer after all retries."),
     "difference": about(null(NUMBER), "Its mean score in these items minus that of the other."),
     "interval": about(null(pair(NUMBER)), "It holds the true difference, together with those of all other pairs."),
 }
@@ -89,7 +89,11 @@ _ROW: dict[str, Schema] = {
     "verdict": about(null(enum(*DECISION_VERDICTS)), "What was found. null while it is not known, and without one."),
     "words": about(STRING, "What was found, as a sentence."),
     "decided_at": about(null(COUNT), "Items that both had answered when it was known. null without a verdict."),
-    "pairs": about(COUNT, "Items that count: of the order's first ones, up to one that both have yet to answer."),
+    "pairs": about(
+        COUNT,
+        "Items that count: of the order's first ones, up to one that both have yet to answer. "
+        "Of stopped jobs: up to the verdict.",
+    ),
     "items_total": about(COUNT, "Items of each job. 0 until they are counted."),
     "difference": about(
         null(NUMBER),
@@ -116,7 +120,9 @@ DECISION = shape(
             "Of a race, its models, the baseline first. Empty for a decision of two.",
         ),
         "order_seed": about(INTEGER, "The seed of the order of the items."),
-        "failed": about(COUNT, "Items left out because a job has no answer to them after all retries."),
+        "failed": about(
+            COUNT, "Items up to there or to the verdict that are left out: a job has no answer after all retries."
+        ),
         "path": _PATH,
         "threshold": about(NUMBER, "A verdict is reached when the evidence for it is this high."),
         "unlikely": about(SHARE, "The jobs also stop when `chance` falls below this."),

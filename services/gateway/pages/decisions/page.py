@@ -187,7 +187,9 @@ def _claims(found: decision_pb2.Decision, candidate: Side, baseline: Side) -> li
 def _evidence(lines: Sequence[Line], found: decision_pb2.Decision) -> list[Markup]:
     if not found.path:
         return []
-    about = f"Evidence after each of {found.pairs:,} items; {found.threshold:.2f} as a natural logarithm decides"
+    about = (
+        f"Evidence after each of {found.path[-1].pairs:,} items; {found.threshold:.2f} as a natural logarithm decides"
+    )
     return [drawing.evidence_chart(lines, found.threshold, found.decided_at, about, width) for width in (WIDE, NARROW)]
 
 
@@ -205,7 +207,7 @@ def _difference(found: decision_pb2.Decision) -> list[Markup]:
         return []
     points = [(one.pairs, 100 * one.difference, 100 * one.low, 100 * one.high) for one in found.path]
     margin = 100 * found.baseline.spec.deciding.margin
-    about = f"The difference after each of {found.pairs:,} items, in points. {sentences.worth(found)}"
+    about = f"The difference after each of {found.path[-1].pairs:,} items, in points. {sentences.worth(found)}"
     return [drawing.difference_chart(points, margin, found.decided_at, about, width) for width in (WIDE, NARROW)]
 
 

@@ -157,6 +157,8 @@ def test_what_stopped_the_jobs_holds_and_lists_need_no_more(connection: Connecti
                     low=-0.5,
                     high=-0.1,
                     against_job_id="b" if one.job_id != "b" else "",
+                    counted=31,
+                    failed=2,
                 )
             )
     save(connection, jobs)
@@ -166,6 +168,8 @@ def test_what_stopped_the_jobs_holds_and_lists_need_no_more(connection: Connecti
         assert (shown.verdict, shown.decided_at) == (job_pb2.DECISION_VERDICT_BEST, 33)
         assert standing(shown) == {"a": "BEATEN", "b": "BEST", "c": "BEATEN", "d": "WITHDRAWN"}
         assert [racer.beaten_at for racer in shown.racers] == [33, 0, 33, 0]
+        assert [(racer.pairs, racer.failed) for racer in shown.racers[:3]] == [(31, 2)] * 3
+        assert shown.pairs == 33
         assert (shown.racers[0].difference, shown.racers[0].against_job_id) == (-0.3, "b")
         assert not shown.racers[1].HasField("difference")
         assert shown.saved.items == 4 * (ITEMS - 40)
@@ -189,7 +193,9 @@ def ended(jobs: Sequence[job_pb2.Job], words: Sequence[str]) -> None:
         one.state = job_pb2.Job.STATE_CANCELLED
         if word:
             one.decided.MergeFrom(
-                job_pb2.Decided(verdict=f"DECISION_VERDICT_{word}", pairs=33, difference=-0.3, low=-0.5, high=-0.1)
+                job_pb2.Decided(
+                    verdict=f"DECISION_VERDICT_{word}", pairs=33, difference=-0.3, low=-0.5, high=-0.1, counted=31
+                )
             )
             one.decided.against_job_id = "c" if one.job_id != "c" else ""
 
@@ -222,7 +228,7 @@ def test_a_race_whose_best_model_was_deleted_says_so(connection: Connection) -> 
     assert told(connection) == {"The best of 4 models is one that was deleted"}
     found = reads.get_decision(connection, "a").decision
     assert (found.verdict, found.decided_at, found.note) == (job_pb2.DECISION_VERDICT_BEST, 33, "")
-    assert (found.racers[0].pairs, found.racers[0].against_job_id, *found.racers[0].path) == (33, "c")
+    assert (found.racers[0].pairs, found.racers[0].against_job_id, *found.racers[0].path) == (31, "c")
 
 
 @pytest.mark.parametrize("verdict", ["NO_DIFFERENCE", "EQUIVALENT"])

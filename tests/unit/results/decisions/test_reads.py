@@ -84,7 +84,8 @@ def test_failed_items_are_left_out_and_unread_ones_are_wrong(connection: Connect
     writes.store_items(connection, [batch("b", "one", items)])
     found = pairs_of(connection, baseline, candidate)
     assert found.draws.sums.tolist() == [-1.0, -1.0]
-    assert (found.failed, found.total, found.reached, found.item(1)) == (2, ITEMS, 4, 2)
+    assert (found.failed(None), found.total, found.reached, found.item(1)) == (2, ITEMS, 4, 2)
+    assert (found.failed(1), found.failed(2)) == (1, 1)
 
 
 def test_items_that_fail_in_the_end_do_not_change_a_verdict(connection: Connection) -> None:
@@ -99,7 +100,8 @@ def test_items_that_fail_in_the_end_do_not_change_a_verdict(connection: Connecti
     failed = [answer(position, outcome=ERROR) for position in order[150:]]
     writes.store_items(connection, [batch("b", "one", failed)])
     after = verdict(connection).decision
-    assert (after.pairs, after.failed) == (150, 50)
+    # Those that failed come after the verdict.
+    assert (after.pairs, after.failed, before.failed) == (150, 0, 0)
     assert (after.verdict, after.decided_at) == (before.verdict, before.decided_at)
     assert before.verdict == job_pb2.DECISION_VERDICT_NO_DIFFERENCE
 
@@ -174,16 +176,17 @@ def test_what_stopped_the_jobs_holds(connection: Connection) -> None:
     for one in (baseline, candidate):
         one.state = job_pb2.Job.STATE_CANCELLED
         one.decided.MergeFrom(
-            job_pb2.Decided(verdict="DECISION_VERDICT_WORSE", pairs=17, difference=-0.3, low=-0.5, high=-0.1)
+            job_pb2.Decided(verdict="DECISION_VERDICT_WORSE", pairs=17, difference=-0.3, low=-0.5, high=-0.1, failed=2)
         )
     writes.store_events(connection, [event(f"z-later-{one.job_id}", one) for one in (baseline, candidate)])
     store(connection, "a", range(ITEMS), upto=20)
     store(connection, "b", range(ITEMS), upto=30)
     found = verdict(connection).decision
     assert (found.verdict, found.decided_at) == (job_pb2.DECISION_VERDICT_WORSE, 17)
-    assert (found.difference, found.low, found.high, found.pairs) == (-0.3, -0.5, -0.1, 20)
+    assert (found.difference, found.low, found.high, found.pairs, found.failed) == (-0.3, -0.5, -0.1, 17, 2)
+    assert found.path[-1].pairs == 20
     (listed,) = reads.list_decisions(connection, pb.ListDecisionsRequest()).decisions
-    assert (listed.verdict, listed.difference, listed.pairs) == (found.verdict, -0.3, 17)
+    assert (listed.verdict, listed.difference, listed.pairs, listed.failed) == (found.verdict, -0.3, 17, 2)
     assert found.saved.items == 2 * ITEMS - 50
     assert found.saved.tokens == round((ITEMS - 20) * 23 + (ITEMS - 30) * 23)
     assert not found.saved.HasField("cost_usd")
