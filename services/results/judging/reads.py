@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.errors import InvalidRequestError
 from services.results.judging import pairs, people
 from services.results.runs import job_reads
 from services.results.storage import archived_items
 from services.results.storage.database import Connection
 from services.results.visibility import EVERYTHING, Visibility
-from services.words import rubrics
+from services.words import refusals, rubrics
 from touchstone.v1 import job_pb2
 from touchstone.v1 import results_service_pb2 as pb
 
@@ -20,8 +21,11 @@ _MOST_RESPONSE = 64 * 1024
 def list_judges(
     connection: Connection, request: pb.ListJudgesRequest, visible: Visibility = EVERYTHING
 ) -> pb.ListJudgesResponse:
-    """Raises NotFoundError for a judged job that does not exist or is not visible. Judges that are not visible are left
-    out."""
+    """Raises InvalidRequestError for a negative item or repeat, NotFoundError for a judged job that does not exist or
+    is not visible. Judges that are not visible are left out."""
+    for field in ("item", "repeat"):
+        if getattr(request, field) < 0:
+            raise InvalidRequestError(refusals.at_least(field, 0), field)
     job_reads.get_job(connection, request.job_id, visible)
     rows = connection.execute(
         "SELECT j.job FROM jobs j JOIN datasets d ON d.id = j.suite WHERE d.judged_job = $job_id "

@@ -17,13 +17,15 @@ import numpy as np
 
 from services.results.statistics.bounded_means import spread
 from services.results.statistics.distributions import normal_quantile, student_quantile
-from services.results.statistics.intervals import clustered_interval
+from services.results.statistics.intervals import clustered_interval, t95
 from services.results.statistics.metric_values import Floats, Ints
 
 Serving = Sequence[Floats]
 
 _ALMOST_NORMAL = 1e4
 """Degrees of freedom."""
+_FEW = 30
+"""Items. From here on both intervals of flips are about the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,13 @@ def _mean_interval(values: Floats, clusters: Ints) -> tuple[float, float]:
     if len(moved) < len(values):
         return clustered_interval(mean, math.sqrt(float(moved @ moved)), len(moved), (0.0, 1.0))
     down, up = spread(values, values, 0.0).ends(len(values), np.inf)
-    return max(0.0, mean + down), min(1.0, mean + up)
+    low, high = max(0.0, mean + down), min(1.0, mean + up)
+    if len(values) < _FEW:
+        # A few values may be close together by chance, which says little of how others are.
+        error = math.sqrt(float(moved @ moved) * len(values) / (len(values) - 1))
+        least, most = clustered_interval(mean, error, len(values), (0.0, 1.0))
+        return min(low, least), max(high, most)
+    return low, high
 
 
 def differences(one: Serving, other: Serving) -> Floats:
@@ -72,13 +80,22 @@ def differences(one: Serving, other: Serving) -> Floats:
 
 def excess(shares: Floats, runs: Serving, clusters: Ints) -> tuple[float, float, float] | None:
     """The mean of these differences of items minus those between two askings of `runs`, with its 95 % interval. None
-    where these asked once, and for fewer than two items."""
+    where these asked once, and for fewer than two items.
+
+    Where nearly no item changes, the few that do say little of the other direction. So the interval is as if one more
+    item, or cluster, had changed in each direction, by the most that one has.
+    """
     if _askings(runs) < 2 or len(shares) < 2:
         return None
-    # Within [0, 1], as the interval is for.
-    halves = (shares - _own(np.concatenate(runs)) + 1) / 2
-    low, high = _mean_interval(halves, clusters)
-    return 2 * float(halves.mean()) - 1, 2 * low - 1, 2 * high - 1
+    beyond = shares - _own(np.concatenate(runs))
+    mean, (_, places) = float(beyond.mean()), np.unique(clusters, return_inverse=True)
+    moved, whole = (np.bincount(places, values) / len(beyond) for values in (beyond - mean, beyond))
+    count = len(moved)
+    if count < 2:
+        return mean, -1.0, 1.0
+    largest = float(np.abs(whole).max()) or 1 / count
+    half = t95(count - 1) * math.sqrt(float(moved @ moved) * count / (count - 1) + 2 * largest**2)
+    return mean, max(-1.0, mean - half), min(1.0, mean + half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +158,27 @@ def floor(servings: Sequence[Serving], weights: Floats) -> float | None:
     """If one serving answers the items in two runs, their scores differ by at most this with a chance of 95 %. None
     where none asked twice.
 
-    From repeats of single runs alone, nothing that moves a whole run is known, and it counts as nothing.
+    From repeats of single runs alone, nothing that moves a whole run is known, and it counts as nothing. Few items may
+    not have flipped that will: one more is added to what was seen.
     """
     known = pooled([found for runs in servings if (found := shift(runs, weights)) is not None])
-    if known is None:
-        within = [float(weights**2 @ _within(runs)) / len(runs[0]) for runs in servings if len(runs[0]) > 1]
-        known = Shift(0.0, fmean(within), len(weights)) if within else None
-    if known is None:
-        return None
+    if known is not None:
+        repeated = [runs for runs in servings if len(runs) > 1]
+        spreads = [np.stack([run.mean(axis=0) for run in runs]).var(axis=0, ddof=1) for runs in repeated]
+        times = known.degrees
+    else:
+        repeated = [runs for runs in servings if len(runs[0]) > 1]
+        spreads = [_within(runs) / len(runs[0]) for runs in repeated]
+        times = sum(len(runs[0]) - 1 for runs in repeated)
+        if not repeated:
+            return None
+        known = Shift(0.0, fmean(float(weights**2 @ one) for one in spreads), len(weights))
+    most = max(float(one.max()) for one in spreads) or 0.5 / len(repeated[0][0])
+    chance = known.chance + most * float((weights**2).max()) / times
     # Two runs, whose shifts are known together.
-    half = normal_quantile(0.975) * math.sqrt(2 * known.chance)
+    half = normal_quantile(0.975) * math.sqrt(2 * chance)
     twice = Shift(2 * known.variance, 0.0, known.degrees)
-    return widened(half, [twice], 2 * known.chance, len(weights), 0.05)
+    return widened(half, [twice], 2 * chance, len(weights), 0.05)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from services.results.statistics import reasking
 from services.results.statistics.metric_values import Floats, Ints
 from services.results.statistics.reasking import (
     Shift,
+    differences,
+    excess,
     flips_of_reasking,
     flips_of_servings,
     floor,
@@ -189,3 +191,80 @@ def test_of_one_passage_nothing_is_known_of_others() -> None:
 
     assert (found.share, found.low, found.high) == (0.25, 0.0, 1.0)
     assert excess == (0.25, -1.0, 1.0)
+
+
+def chances(rng: np.random.Generator, items: int, share: float) -> Floats:
+    """Of a right answer, by item: this share of them is asked with an uncertain answer."""
+    return np.where(rng.random(items) < share, rng.uniform(0.1, 0.9, items), rng.integers(0, 2, items))
+
+
+def asked(rng: np.random.Generator, right: Floats) -> Floats:
+    return (rng.random((1, len(right))) < right).astype(float)
+
+
+def test_one_item_that_never_flipped_before_is_not_more_than_noise() -> None:
+    before = [np.zeros((1, 100)), np.zeros((1, 100))]
+    now = np.zeros((1, 100))
+    now[0, 7] = 1.0
+    found = excess(differences(before[:1], [now]), before, alone(100))
+    assert found is not None
+    mean, low, high = found
+    assert mean == pytest.approx(0.01)
+    assert low < 0 < mean < high < 0.1
+
+
+def test_many_items_that_never_flipped_before_are_more_than_noise() -> None:
+    before = [np.zeros((1, 100)), np.zeros((1, 100))]
+    now = np.zeros((1, 100))
+    now[0, :6] = 1.0
+    found = excess(differences(before[:1], [now]), before, alone(100))
+    assert found is not None
+    assert found[1] > 0
+
+
+@pytest.mark.parametrize("items", [3, 10, 100, 300])
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("before", [2, 4])
+def test_an_unchanged_model_rarely_flips_more_than_noise(items: int, share: float, before: int) -> None:
+    """The interval promises 2.5 % on this side."""
+    rng, trials, claims = np.random.default_rng(5), 400, 0
+    for _ in range(trials):
+        right = chances(rng, items, share)
+        old = [asked(rng, right) for _ in range(before)]
+        found = excess(differences(old[:1], [asked(rng, right)]), old, alone(items))
+        assert found is not None
+        claims += found[1] > 0
+    assert claims <= 0.045 * trials
+
+
+@pytest.mark.parametrize("items", [2, 3, 5, 10])
+def test_intervals_of_flips_hold_for_few_items(items: int) -> None:
+    """Five askings of each: the shares of few items may be close together by chance."""
+    rng, trials, held = np.random.default_rng(6), 400, 0
+    truth = float(np.mean([2 * p * (1 - p) for p in np.linspace(0.1, 0.9, 1001)]))
+    for _ in range(trials):
+        right = chances(rng, items, 1.0)
+        found = flips_of_reasking([[asked(rng, right) for _ in range(5)]], alone(items))
+        assert found is not None
+        held += found.low <= truth <= found.high
+    assert held >= 0.9 * trials
+
+
+def test_runs_without_a_flip_do_not_show_that_there_is_none() -> None:
+    same = [np.ones((1, 20)), np.ones((1, 20))]
+    found = floor([same], even(20))
+    assert found is not None
+    assert 1 / 20 < found < 3 / 20
+
+
+@pytest.mark.parametrize("items", [10, 30, 100])
+@pytest.mark.parametrize("share", [0.05, 0.3])
+@pytest.mark.parametrize("count", [2, 3])
+def test_two_runs_differ_by_at_most_the_floor(items: int, share: float, count: int) -> None:
+    rng, trials, held = np.random.default_rng(7), 400, 0
+    for _ in range(trials):
+        right = chances(rng, items, share)
+        found = floor([[asked(rng, right) for _ in range(count)]], even(items))
+        assert found is not None
+        held += abs(asked(rng, right).mean() - asked(rng, right).mean()) <= found + 1e-12
+    assert held >= 0.93 * trials

@@ -1,4 +1,5 @@
-"""Every list refuses a negative project, as REST does: nothing has one, so an empty answer would hide a mistake."""
+"""Reads refuse a negative project, item or repeat, as REST does: nothing has one, so an empty answer would hide a
+mistake."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from services.results.comparison.compare import compare
 from services.results.datasets.index import list_datasets
 from services.results.digests.reads import get_digest
 from services.results.export.exports import export
+from services.results.judging.reads import list_judges
 from services.results.runs import configurations, job_reads
 from services.results.storage.database import Connection
 from tests.unit.results.builders import START, job, plan, run
@@ -42,3 +44,10 @@ def test_a_negative_project_is_refused(connection: Connection, ask: Callable[[Co
     with pytest.raises(InvalidRequestError, match="project_id must be 0 or more") as refused:
         ask(connection)
     assert refused.value.field == "project_id"
+
+
+@pytest.mark.parametrize("field", ["item", "repeat"])
+def test_judgements_of_a_negative_item_are_refused(connection: Connection, field: str) -> None:
+    run(connection, job("a", plan("one", 4)), 2, 2)
+    with pytest.raises(InvalidRequestError, match=f"{field} must be 0 or more"):
+        list_judges(connection, pb.ListJudgesRequest(job_id="a", task="one", **{field: -1}))
