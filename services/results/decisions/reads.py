@@ -15,7 +15,7 @@ from services.results.storage.database import Connection, query
 from services.results.visibility import EVERYTHING, Visibility
 from services.words import refusals
 from services.words.decisions import decision_id, job_ids
-from services.words.jobs import ENDED_EARLY, FINISHED, items_of
+from services.words.jobs import FINISHED, items_of
 from touchstone.v1 import decision_pb2, job_pb2, results_service_pb2
 
 _UNDECIDED, _WORSE = job_pb2.DECISION_VERDICT_UNSPECIFIED, job_pb2.DECISION_VERDICT_WORSE
@@ -67,7 +67,7 @@ def _race(connection: Connection, job: job_pb2.Job, visible: Visibility, *, whol
         with suppress(NotFoundError):
             jobs.append(job_reads.get_job(connection, job_id, visible))
     ends = [one.decided for one in jobs if one.decided.verdict not in (_UNDECIDED, _WORSE)]
-    if whole or not ends or not all(one.HasField("decided") or one.state in ENDED_EARLY for one in jobs):
+    if whole or not ends or not all(one.HasField("decided") for one in jobs):
         decision = read_evidence(connection, jobs, whole=whole, deleted=len(candidates) + 1 - len(jobs))
     else:
         total = max(items_of(one) for one in jobs)

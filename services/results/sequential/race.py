@@ -71,7 +71,7 @@ def race(runners: Sequence[Runner], items: int, found: Callable[[int, int], Foun
     answered. `earlier` models of the race are beaten already, and not among the runners."""
     left, beaten, withdrawn = list(range(len(runners))), dict[int, Beaten](), set[int]()
     known: dict[tuple[int, int], Found] = {}
-    upto = 0
+    upto = gone_at = 0
     while True:
         upto = min((runners[one].reach for one in left), default=upto)
         pairs = [(one, other) for place, one in enumerate(left) for other in left[place + 1 :]]
@@ -92,12 +92,14 @@ def race(runners: Sequence[Runner], items: int, found: Callable[[int, int], Foun
             break
         left = [one for one in left if one not in gone]
         withdrawn |= gone
+        # Up to here, these could still have been the best.
+        gone_at = upto
     verdict, decided_at = UNDECIDED, None
     if len(left) == 1 and (beaten or earlier):
-        verdict, decided_at = BEST, max((one.at for one in beaten.values()), default=upto)
+        verdict, decided_at = BEST, max([gone_at, *(one.at for one in beaten.values())]) or upto
     elif len(left) > 1 and len(decided) == len(pairs):
         verdict = EQUIVALENT if {one.verdict for one in decided.values()} == {EQUIVALENT} else NO_DIFFERENCE
-        decided_at = max([one.at for one in decided.values()] + [one.at for one in beaten.values()])
+        decided_at = max([gone_at, *(one.at for one in decided.values()), *(one.at for one in beaten.values())])
     return Standing(verdict, decided_at, upto, tuple(left), beaten, frozenset(withdrawn))
 
 

@@ -28,7 +28,6 @@ from services.errors import (
 from services.rpc import Identity, check_request_id
 from services.scheduler.admission import decision_rules, watch_rules
 from services.scheduler.jobs.job import seconds, stamp
-from services.scheduler.lifecycle.deciding import others
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.ports import LeadershipLostError, Schedules
 from services.scheduler.requests.job_requests import Desk
@@ -36,6 +35,7 @@ from services.scheduler.requests.visibility import Reads
 from services.scheduler.schedules.cron import Cron, next_time, note_done
 from services.telemetry import metrics
 from services.words import refusals
+from services.words.decisions import decision_id
 from services.words.jobs import require_project
 from touchstone.v1 import job_pb2, schedule_pb2, token_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
@@ -276,10 +276,12 @@ class Timetable:
 
     def _last_is_live(self, schedule: schedule_pb2.Schedule) -> bool:
         """Whether its last job has not ended, or another job of that decision. A retry belongs to no decision."""
+        if schedule.candidates:
+            # Of a race, the first job may have ended days ago, and is no longer here.
+            live = (job.message for job in self._registry.jobs.values() if job.live and job.message.attempt == 1)
+            return any(job.spec.HasField("deciding") and decision_id(job) == schedule.last_job_id for job in live)
         last = self._registry.jobs.get(schedule.last_job_id)
-        if last is None or (schedule.candidates and last.message.attempt > 1):
-            return False
-        return any(job.live for job in (last, *others(self._registry, last)))
+        return last is not None and last.live
 
     def _move_on(self, schedule: schedule_pb2.Schedule) -> None:
         """Past times count as one."""

@@ -64,7 +64,12 @@ def test_one_that_ended_goes_on_until_its_last_answer_has_counted() -> None:
     pairs = {(0, 1): Found(BETTER, 40), (1, 2): Found(BETTER, 60)}
     found = stand(pairs, 100, 45, 100, ended=(1,))
     assert (found.beaten, found.withdrawn, found.left) == ({0: Beaten(40, 1)}, frozenset({1}), (2,))
-    assert found.verdict == BEST
+    # Until then, the one that ended could still have been the best.
+    assert (found.verdict, found.decided_at) == (BEST, 45)
+    pairs = {(0, 1): Found(EQUIVALENT, 30)}
+    for reach, decided_at in ((20, 30), (45, 45)):
+        found = stand(pairs, 100, 100, reach, ended=(2,))
+        assert (found.verdict, found.decided_at, found.left) == (EQUIVALENT, decided_at, (0, 1))
     found = stand(NONE, 100, 45, 0, ended=(1, 2))
     assert (found.verdict, found.left, found.withdrawn) == (UNDECIDED, (0,), frozenset({1, 2}))
     assert stand(NONE, 10, 20, ended=(0, 1)).verdict == UNDECIDED

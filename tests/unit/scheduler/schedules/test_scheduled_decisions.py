@@ -118,6 +118,20 @@ async def test_none_starts_while_a_job_of_the_last_one_has_not_ended() -> None:
     assert (len(jobs(world)), shown(world).last_problem) == (4, "")
 
 
+async def test_none_starts_while_a_race_runs_whose_first_model_was_beaten_days_ago() -> None:
+    world = World(Limits(absent_after_s=10 * DAY))
+    serve(world)
+    await scheduled(world, decision(*ENDPOINTS))
+    await pass_time(world)
+    baseline, *_ = jobs(world)
+    await world.desk.cancel(ALICE, baseline.job_id)
+    # A job that ended is kept for a day.
+    del world.registry.jobs[baseline.job_id]
+    await pass_time(world)
+    assert len(jobs(world)) == 2
+    assert shown(world).last_problem == f"Its last decision, {baseline.job_id}, has not ended yet."
+
+
 async def test_a_retry_of_its_jobs_does_not_hold_up_the_next_one(world: World) -> None:
     await scheduled(world)
     await pass_time(world)
