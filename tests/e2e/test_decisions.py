@@ -36,6 +36,27 @@ async def test_a_decision_is_followed_until_its_verdict(gateway: Running, visito
     await expect(page.get_by_role("region", name="Evidence in figures")).to_be_visible()
 
 
+async def test_a_race_of_models_with_long_names_fits(gateway: Running, visitor: Visitor) -> None:
+    long = "laboratory/foundation-model-instruct-long-context-thinking-preview-235b-a22b-awq-int4-gguf"
+    found = fake_decisions.add_race(gateway.world, {f"{long}-{n}": share for n, share in enumerate((0.5, 0.62, 0.9))})
+    page = await visitor.page()
+    await page.goto(f"/decisions/{found.decision_id}")
+    table = page.get_by_role("region", name="Models of the race")
+    await expect(table.get_by_text("beaten by").first).to_be_visible()
+    hidden = await table.evaluate("one => one.scrollWidth - one.clientWidth")
+    assert hidden == 0, "no column is out of sight"
+
+
+async def test_a_long_name_of_a_dataset_stays_on_a_phone(gateway: Running, visitor: Visitor) -> None:
+    found = fake_decisions.add(gateway.world)
+    for job_id in (found.decision_id, gateway.world.jobs[found.decision_id].spec.deciding.against_job_id):
+        gateway.world.jobs[job_id].spec.dataset.name = "questions that somebody has named at length, " * 3
+    page = await visitor.page(phone=True)
+    await page.goto(f"/decisions/{found.decision_id}")
+    await expect(page.locator(".verdict .tag").first).to_contain_text("questions that somebody", ignore_case=True)
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 async def test_a_decision_is_started_by_keyboard(gateway: Running, visitor: Visitor) -> None:
     visitor.expected = ("422",)
     page = await visitor.page()

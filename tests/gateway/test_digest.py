@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from services.words.digests import NOTHING_BEFORE
 from tests.gateway import fake_datasets
 from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages import page
@@ -96,6 +97,8 @@ async def test_the_page_shows_it(gateway: Running) -> None:
         "There is no run.",
     ):
         assert words in text
+    gateway.world.digest.series[1].words = NOTHING_BEFORE
+    assert f'title="{NOTHING_BEFORE}">no earlier run</td>' in await page(gateway, "/digest")
     assert "m<i>" not in (await gateway.client.get("/digest")).text
     gateway.world.digest = digest_pb2.Digest()
     for wrong in ("never", "0", "367", "000007000000", f"1{'0' * 5_000}", "²"):

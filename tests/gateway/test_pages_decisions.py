@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 import time
 from urllib.parse import parse_qsl, urlencode
@@ -149,6 +150,26 @@ async def test_a_decision_reads_without_statistics_and_draws_its_evidence(gatewa
     assert f'href="/side-by-side?jobs={ids}"' in said
     assert all(f'href="/jobs/{job_id}"' in said for job_id in ids.split(","))
     assert "data-watch" not in said
+
+
+async def test_a_verdict_of_the_test_at_the_end_says_so(gateway: Running) -> None:
+    said = "No line reached its limit on the way, so the usual test of all items decided."
+    by_all = fake_decisions.add(gateway.world, (0.6, 0.68), items=300)
+    assert by_all.verdict == job_pb2.DECISION_VERDICT_BETTER
+    assert said in words(await page(gateway, f"/decisions/{by_all.decision_id}"))
+    early = fake_decisions.add(gateway.world)
+    assert said not in words(await page(gateway, f"/decisions/{early.decision_id}"))
+
+
+async def test_evidence_after_the_verdict_does_not_seem_to_take_it_back(gateway: Running) -> None:
+    found = fake_decisions.add(gateway.world)
+    claim = "qwen2.5:7b is better"
+    before = re.search(rf"{claim} ([\d.]+) times", words(await page(gateway, f"/decisions/{found.decision_id}")))
+    assert before is not None
+    assert float(before[1]) >= 80
+    found.path.add(pairs=found.decided_at + 8, better=math.log(2), worse=0.0, chance=1.0, low=-0.1, high=0.3)
+    found.pairs += 8
+    assert before[0] in words(await page(gateway, f"/decisions/{found.decision_id}"))
 
 
 async def test_without_a_margin_no_evidence_of_equivalence_is_drawn(gateway: Running) -> None:

@@ -35,7 +35,8 @@ _ROWS = 12
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What may be found, with the evidence for it by now: how many times the gambler's capital has grown."""
+    """What may be found, with the evidence for it by now, or at the verdict: how many times the gambler's capital has
+    grown."""
 
     words: str
     tone: str
@@ -176,12 +177,17 @@ def _claims(found: decision_pb2.Decision, candidate: Side, baseline: Side) -> li
         Claim(
             words=words,
             tone=tone,
-            times=times(getattr(found.path[-1], name)) if found.path else "",
+            times=times(getattr(_decisive(found), name)) if found.path else "",
             shown=DECISION_VERDICTS.of(found.verdict) == name,
             line=Line(tone, [(0, 0.0), *((point.pairs, getattr(point, name)) for point in found.path)]),
         )
         for name, words, tone in wanted
     ]
+
+
+def _decisive(found: decision_pb2.Decision) -> decision_pb2.DecisionPoint:
+    """The point of the path that the verdict was found at; without a verdict, the last one."""
+    return next((point for point in found.path if found.decided_at <= point.pairs and found.decided_at), found.path[-1])
 
 
 def _evidence(lines: Sequence[Line], found: decision_pb2.Decision) -> list[Markup]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from services.gateway.pages.display import formatting
 from services.gateway.reads import decisions
-from services.words.enums import RACER_STATES
+from services.words.enums import DECISION_VERDICTS, RACER_STATES
 from services.words.jobs import status_of
 from services.words.refusals import counted
 from touchstone.v1 import decision_pb2, job_pb2
@@ -111,8 +111,17 @@ def _follows(found: decision_pb2.Decision) -> Iterator[str]:
             if margin
             else ("This is no proof that they are equally good: that needs a margin.")
         )
+    elif _by_all(found):
+        yield "No line reached its limit on the way, so the usual test of all items decided."
     if found.verdict and found.HasField("low"):
         yield f"The true difference is between {_between(found)} points."
+
+
+def _by_all(found: decision_pb2.Decision) -> bool:
+    """Whether the verdict is that of the test at the end."""
+    words = {"better", "worse", "equivalent"} & {DECISION_VERDICTS.of(found.verdict)}
+    reached = any(getattr(point, word) >= found.threshold for word in words for point in found.path)
+    return bool(words) and bool(found.path) and not reached
 
 
 def _between(found: decision_pb2.Decision) -> str:

@@ -8,7 +8,17 @@ from services.words.refusals import counted
 from services.words.scorers import SCORERS, USUAL, needs_references
 from touchstone.v1 import dataset_pb2, job_pb2, scoring_pb2
 
-_ACRONYMS = ("glue", "mmlu")
+_TITLES = {
+    "arc": "ARC",
+    "bbh": "BIG-Bench Hard",
+    "glue": "GLUE",
+    "gsm8k": "GSM8K",
+    "hellaswag": "HellaSwag",
+    "mmlu": "MMLU",
+    "mmlu_pro": "MMLU-Pro",
+    "superglue": "SuperGLUE",
+}
+"""Of suites whose title is not their name with a capital letter."""
 
 
 def facts(dataset: dataset_pb2.Dataset) -> list[tuple[str, str, str]]:
@@ -108,4 +118,4 @@ def heading(job: job_pb2.Job) -> str:
     name = work_of(job)
     if dataset_of(job):
         return name
-    return name.upper() if name in _ACRONYMS else name.title()
+    return _TITLES.get(name) or name.title()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from services.evaluator.suites import shipped
 from services.gateway.pages.display import work_words
 from services.gateway.pages.jobs import receipt
 from touchstone.v1 import dataset_pb2, job_pb2, metric_pb2
@@ -47,3 +48,8 @@ def test_groups_of_rows_are_counted_with_their_field() -> None:
     facts = {name: what for name, what, _ in work_words.facts(rows)}
     assert facts["Groups"] == "1,200 by passage"
     assert facts["Scored by"] == "presence of the reference, groups by passage"
+
+
+def test_headings_name_suites_by_their_titles() -> None:
+    for name, suite in shipped().items():
+        assert work_words.heading(job_pb2.Job(spec=job_pb2.JobSpec(suite=job_pb2.SuiteWork(suite=name)))) == suite.title
