@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from services.words.refusals import counted
 from touchstone.v1 import comparison_pb2, decision_pb2, job_pb2
 from touchstone_client.command.gate.exits import PASSED, REGRESSION, UNDECIDED, UNUSABLE
 
@@ -85,6 +86,12 @@ def judge_decision(found: decision_pb2.Decision, max_drop: float, why: str) -> O
     rules out a drop that large. `why` says why there is no verdict."""
     if not found.verdict or not (found.HasField("difference") and found.HasField("low") and found.HasField("high")):
         return Outcome(UNUSABLE, f"The decision ended without a verdict: {why.rstrip('.')}.")
+    if found.failed:
+        # Runs that lack answers are not compared, either.
+        some = f"{found.failed:,} of {counted(found.decided_at + found.failed, 'item')}"
+        have = "has" if found.failed == 1 else "have"
+        words = f"The decision cannot be relied on: {some} {have} no answer of both models after all retries."
+        return Outcome(UNUSABLE, words)
     change, bound = _change(found.difference), max(0.0, -found.low)
     after = f"decided after {found.decided_at:,} of {found.items_total:,} items"
     if found.verdict in _NOT_WORSE or found.low > -max_drop:

@@ -102,6 +102,16 @@ def test_without_a_verdict_there_is_no_answer(
     assert said in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("verdict", "low", "high"), [("BETTER", 0.1, 0.2), ("WORSE", -0.2, -0.1)])
+def test_items_without_an_answer_make_it_unusable_as_they_do_full_runs(
+    pipeline: Pipeline, capsys: pytest.CaptureFixture[str], verdict: str, low: float, high: float
+) -> None:
+    # A model that refuses half of the items must not pass on the other half.
+    assert decide(pipeline, decision(verdict, low, high, failed=4)) == 3
+    said = "The decision cannot be relied on: 4 of 100 items have no answer of both models after all retries."
+    assert said in capsys.readouterr().out
+
+
 def test_the_answer_is_in_json_with_the_decision(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     assert decide(pipeline, decision("WORSE", -0.2, -0.1), "--format", "json") == 1
     made = json.loads(capsys.readouterr().out)
