@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from services.words.enums import COMPARISON_VERDICTS
+from services.words.enums import COMPARISON_VERDICTS, MODES
+from services.words.refusals import counted
 from services.words.times import iso
-from touchstone.v1 import digest_pb2
+from touchstone.v1 import digest_pb2, suite_pb2
 
 DAYS, MOST_DAYS = 7, 366
 NOTHING_BEFORE = "There is no run to compare it with."
+
+
+def asked(series: digest_pb2.DigestSeries) -> str:
+    """What tells the runs from others of the model on the suite: 400 items, log-likelihood. Empty for usual ones."""
+    part = counted(series.part_items, "item") if series.part_items else ""
+    return ", ".join(filter(None, (part, "log-likelihood" if series.mode == suite_pb2.MODE_LOGLIKELIHOOD else "")))
 
 
 def changes(series: digest_pb2.DigestSeries) -> Iterator[str]:
@@ -56,6 +63,8 @@ def _series(one: digest_pb2.DigestSeries) -> dict[str, Any]:
         "provider": one.endpoint,
         "suite": one.suite,
         "schedule_id": one.schedule_id or None,
+        "mode": MODES.of(one.mode) or None,
+        "part_items": one.part_items or None,
         "runs": one.runs,
         "verdict": COMPARISON_VERDICTS.of(one.verdict) or None,
         "words": one.words,

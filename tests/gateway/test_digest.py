@@ -10,7 +10,7 @@ from tests.gateway.gateway_server import Running
 from tests.gateway.test_pages import page
 from tests.gateway.test_rest_changes import UNKNOWN, send
 from tests.gateway.test_rest_results import get
-from touchstone.v1 import comparison_pb2, dataset_pb2, digest_pb2
+from touchstone.v1 import comparison_pb2, dataset_pb2, digest_pb2, suite_pb2
 
 
 def furnish(gateway: Running) -> None:
@@ -20,6 +20,8 @@ def furnish(gateway: Running) -> None:
                 model="m<i>",
                 endpoint="e",
                 suite="demo",
+                mode=suite_pb2.MODE_GENERATE,
+                part_items=100,
                 runs=3,
                 verdict=comparison_pb2.VERDICT_WORSE,
                 words="It is worse.",
@@ -57,6 +59,7 @@ async def test_the_digest_says_what_changed(gateway: Running) -> None:
     found = await get(gateway, "/digest?days=7&to=2026-11-30T06:00")
     assert (found["from"], found["to"]) == ("2026-11-23T06:00:00.000Z", "2026-11-30T06:00:00.000Z")
     one, alone = found["series"]
+    assert (one["mode"], one["part_items"], alone["mode"], alone["part_items"]) == ("generate", 100, None, None)
     assert (one["verdict"], one["became_wrong"], one["before"]["cost_usd"], one["after"]["cost_usd"]) == (
         "worse",
         60,
@@ -95,6 +98,8 @@ async def test_the_page_shows_it(gateway: Running) -> None:
         "no difference shown",
         "the served model was m-1 and is m-2",
         "There is no run.",
+        "100 items</div>",
+        "200 items in both</div>",
     ):
         assert words in text
     gateway.world.digest.series[1].words = NOTHING_BEFORE

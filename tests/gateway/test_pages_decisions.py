@@ -153,7 +153,7 @@ async def test_a_decision_reads_without_statistics_and_draws_its_evidence(gatewa
 
 
 async def test_a_verdict_of_the_test_at_the_end_says_so(gateway: Running) -> None:
-    said = "No line reached its limit on the way, so the usual test of all items decided."
+    said = "No line reached its limit on the way, so the test of all items decided."
     by_all = fake_decisions.add(gateway.world, (0.6, 0.68), items=300)
     assert by_all.verdict == job_pb2.DECISION_VERDICT_BETTER
     assert said in words(await page(gateway, f"/decisions/{by_all.decision_id}"))

@@ -68,8 +68,12 @@ def get_digest(
     lost = archived_items.lost_among(connection, [*named])
     lent_items.require(connection, copies, *(named - lost))
     alike: dict[str, list[digest_pb2.DigestSeries]] = {}
-    for model, endpoint, suite, schedule_id, items, runs, after, before in shown:
-        series = digest.series.add(model=model, endpoint=endpoint, suite=suite, schedule_id=schedule_id, runs=runs)
+    for model, endpoint, suite, schedule_id, items, mode, is_part, runs, after, before in shown:
+        series = digest.series.add(
+            model=model, endpoint=endpoint, suite=suite, schedule_id=schedule_id, mode=mode, runs=runs
+        )
+        if is_part:
+            series.part_items = sum(plan.items for plan in job_reads.get_job(connection, after).plan)
         with lent_items.at_hand(connection, copies, after):
             series.after.CopyFrom(_run(connection, after))
         if before == after:

@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.words.digests import DAYS, MOST_DAYS, NOTHING_BEFORE, changes
+from services.words.digests import DAYS, MOST_DAYS, NOTHING_BEFORE, asked, changes
 from services.words.enums import COMPARISON_VERDICTS
 from touchstone.v1 import digest_pb2
 from touchstone_client.client import Client
@@ -24,6 +24,7 @@ _COLUMNS = (
     Column("model", "model", key=True),
     Column("endpoint", "endpoint"),
     Column("suite", "suite"),
+    Column("asked", "asked"),
     Column("runs", "runs", whole, right=True),
     Column("items", "items", whole, right=True),
     Column("score_before", "before", score, right=True),
@@ -74,6 +75,7 @@ def _row(one: digest_pb2.DigestSeries) -> list[Any]:
         one.model,
         one.endpoint,
         one.suite,
+        asked(one),
         one.runs,
         one.items or None,
         optional(before, "score"),

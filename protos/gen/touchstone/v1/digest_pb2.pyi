@@ -2,6 +2,7 @@ import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from touchstone.v1 import comparison_pb2 as _comparison_pb2
+from touchstone.v1 import suite_pb2 as _suite_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -25,7 +26,7 @@ class Digest(_message.Message):
     def __init__(self, begin_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., series: _Optional[_Iterable[_Union[DigestSeries, _Mapping]]] = ..., turned: _Optional[_Iterable[_Union[TurnedVerdict, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class DigestSeries(_message.Message):
-    __slots__ = ("model", "endpoint", "suite", "schedule_id", "runs", "after", "before", "verdict", "words", "items", "became_right", "became_wrong")
+    __slots__ = ("model", "endpoint", "suite", "schedule_id", "runs", "after", "before", "verdict", "words", "items", "became_right", "became_wrong", "mode", "part_items")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     SUITE_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +39,8 @@ class DigestSeries(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     BECAME_RIGHT_FIELD_NUMBER: _ClassVar[int]
     BECAME_WRONG_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PART_ITEMS_FIELD_NUMBER: _ClassVar[int]
     model: str
     endpoint: str
     suite: str
@@ -50,7 +53,9 @@ class DigestSeries(_message.Message):
     items: int
     became_right: int
     became_wrong: int
-    def __init__(self, model: _Optional[str] = ..., endpoint: _Optional[str] = ..., suite: _Optional[str] = ..., schedule_id: _Optional[str] = ..., runs: _Optional[int] = ..., after: _Optional[_Union[DigestRun, _Mapping]] = ..., before: _Optional[_Union[DigestRun, _Mapping]] = ..., verdict: _Optional[_Union[_comparison_pb2.Verdict, str]] = ..., words: _Optional[str] = ..., items: _Optional[int] = ..., became_right: _Optional[int] = ..., became_wrong: _Optional[int] = ...) -> None: ...
+    mode: _suite_pb2.Mode
+    part_items: int
+    def __init__(self, model: _Optional[str] = ..., endpoint: _Optional[str] = ..., suite: _Optional[str] = ..., schedule_id: _Optional[str] = ..., runs: _Optional[int] = ..., after: _Optional[_Union[DigestRun, _Mapping]] = ..., before: _Optional[_Union[DigestRun, _Mapping]] = ..., verdict: _Optional[_Union[_comparison_pb2.Verdict, str]] = ..., words: _Optional[str] = ..., items: _Optional[int] = ..., became_right: _Optional[int] = ..., became_wrong: _Optional[int] = ..., mode: _Optional[_Union[_suite_pb2.Mode, str]] = ..., part_items: _Optional[int] = ...) -> None: ...
 
 class DigestRun(_message.Message):
     __slots__ = ("job_id", "finished_at", "score", "served_models", "model_digest", "server", "software", "cost_usd", "median_latency_ms")

@@ -10,7 +10,7 @@ from services.gateway.fields.schema import COUNT, NUMBER, STRING, TIME, Schema, 
 from services.gateway.http.responses import JSONResponse
 from services.gateway.reads.questions import DIGEST_S, digest_request
 from services.words.digests import DAYS, MOST_DAYS, body
-from services.words.enums import COMPARISON_VERDICTS
+from services.words.enums import COMPARISON_VERDICTS, MODES
 
 
 async def digest(call: Call) -> JSONResponse:
@@ -42,6 +42,8 @@ _SERIES = shape(
         "provider": members.PROVIDER,
         "suite": members.SUITE,
         "schedule_id": about(null(STRING), "The schedule that made the runs."),
+        "mode": about(null(enum(*MODES)), "How the suite's items were asked."),
+        "part_items": about(null(COUNT), "Items of each run. null if they are all of the suite's."),
         "runs": about(COUNT, "Completed runs in the time."),
         "verdict": about(null(_VERDICT), "What a comparison says of `after` against `before`."),
         "words": about(STRING, "The sentence of that comparison, or why there is none."),

@@ -11,7 +11,7 @@ from services.gateway import context
 from services.gateway.pages.layout.shell import render
 from services.gateway.reads import datasets
 from services.gateway.reads.questions import DIGEST_S, digest_request
-from services.words.digests import DAYS, MOST_DAYS, NOTHING_BEFORE, changes
+from services.words.digests import DAYS, MOST_DAYS, NOTHING_BEFORE, asked, changes
 from services.words.enums import COMPARISON_VERDICTS
 
 _CHOICES = (1, 7, 30, 90)
@@ -35,6 +35,7 @@ async def digest_page(request: Request) -> Response:
         "choices": _CHOICES,
         "schedule_id": schedule_id,
         "changes": changes,
+        "asked": asked,
         "nothing_before": NOTHING_BEFORE,
         "verdict": lambda value: COMPARISON_VERDICTS.of(value).replace("_", " "),
     }

@@ -112,7 +112,7 @@ def _follows(found: decision_pb2.Decision) -> Iterator[str]:
             else ("This is no proof that they are equally good: that needs a margin.")
         )
     elif _by_all(found):
-        yield "No line reached its limit on the way, so the usual test of all items decided."
+        yield "No line reached its limit on the way, so the test of all items decided."
     if found.verdict and found.HasField("low"):
         yield f"The true difference is between {_between(found)} points."
 

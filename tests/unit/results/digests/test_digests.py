@@ -84,6 +84,7 @@ def test_runs_in_another_mode_are_another_series(connection: Connection) -> None
     series = {one.after.job_id: one for one in asked(connection).series}
     assert series["written-2"].before.job_id == "written"
     assert not series["scored"].HasField("before")
+    assert (series["written-2"].mode, series["scored"].mode) == (suite_pb2.MODE_GENERATE, suite_pb2.MODE_LOGLIKELIHOOD)
 
 
 def test_runs_of_a_part_of_the_items_are_another_series(connection: Connection) -> None:
@@ -94,6 +95,7 @@ def test_runs_of_a_part_of_the_items_are_another_series(connection: Connection) 
     stored(connection, "whole-2", 110, DAY + 10)
     series = {one.after.job_id: one.before.job_id for one in asked(connection).series}
     assert series == {"pilot-2": "pilot", "whole-2": "whole"}
+    assert {one.after.job_id: one.part_items for one in asked(connection).series} == {"pilot-2": 30, "whole-2": 0}
     assert not asked(connection).turned
 
 

@@ -21,6 +21,8 @@ SELECT
     any_value(suite),
     any_value(schedule_id),
     any_value(concat_ws(' ', suite, mode, part)),
+    any_value(mode),
+    any_value(part <> ''),
     count(*) FILTER (inside),
     arg_max(job_id, finished_at) FILTER (inside),
     coalesce(arg_max(job_id, finished_at) FILTER (NOT inside), arg_min(job_id, finished_at) FILTER (inside))

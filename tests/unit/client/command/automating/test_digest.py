@@ -8,7 +8,7 @@ import pytest
 
 from services.words.digests import NOTHING_BEFORE
 from tests.unit.client.fakes import JOB, OTHER, Fakes
-from touchstone.v1 import comparison_pb2, digest_pb2, results_service_pb2
+from touchstone.v1 import comparison_pb2, digest_pb2, results_service_pb2, suite_pb2
 from touchstone_client.command import main
 
 Captured = pytest.CaptureFixture[str]
@@ -22,6 +22,8 @@ def digesting(fakes: Fakes) -> Fakes:
                 model="m",
                 endpoint="e",
                 suite="demo",
+                mode=suite_pb2.MODE_LOGLIKELIHOOD,
+                part_items=100,
                 runs=3,
                 verdict=comparison_pb2.VERDICT_WORSE,
                 items=200,
@@ -51,7 +53,7 @@ def test_a_digest_says_what_changed(digesting: Fakes, capsys: Captured) -> None:
     assert request.begin_at.ToJsonString() == "2026-11-28T06:00:00Z"
     assert request.end_at.ToJsonString() == "2026-11-30T06:00:00Z"
     said = " ".join(capsys.readouterr().out.split())
-    assert "m e demo 3 200 0.9000 0.6000 worse 4 60" in said
+    assert "m e demo 100 items, log-likelihood 3 200 0.9000 0.6000 worse 4 60" in said
     assert "m@e on demo: the server was vllm 1 and is vllm 2." in said
     assert "m@e against n@e on demo: the verdict was better and is no difference shown." in said
 
