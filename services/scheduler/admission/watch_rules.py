@@ -42,8 +42,11 @@ def watching_of(request: pb.StartWatchRequest) -> job_pb2.Watching:
 
 
 def spec_of(reference: job_pb2.Job, request: pb.StartWatchRequest) -> job_pb2.JobSpec:
-    """The job of every run, without its canaries. Raises ConflictError for a reference that was not asked of a model
-    unless the request says where to ask, and for one that cannot be asked once in the same way."""
+    """The job of every run, without its canaries. Raises ConflictError for a judge's job, for a reference that was not
+    asked of a model unless the request says where to ask, and for one that cannot be asked once in the same way."""
+    if reference.spec.HasField("judging"):
+        # Its runs would be judges of the judged job, each with a few answers.
+        raise ConflictError(f"Job {reference.job_id} is a judge's. Watch with a job whose answers are not judgements.")
     _require_same_temperature(reference)
     spec = job_pb2.JobSpec()
     spec.CopyFrom(reference.spec)

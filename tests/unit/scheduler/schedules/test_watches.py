@@ -136,6 +136,13 @@ async def test_several_answers_without_a_temperature_are_no_reference(world: Wor
     await world.watches.start(ALICE, request())
 
 
+async def test_a_judges_job_is_no_reference(world: World) -> None:
+    """Each run would be another judge of the judged job."""
+    world.results.old["old"].spec.judging.job_id = "judged"
+    with pytest.raises(ConflictError, match="is a judge's"):
+        await world.watches.start(ALICE, request())
+
+
 async def test_a_replay_may_be_a_reference_but_its_runs_replay_nothing(world: World) -> None:
     world.results.old["old"].spec.replays_job_id = "older"
     schedule = await world.watches.start(ALICE, request())
