@@ -310,7 +310,7 @@ class Decisions:
 @contextmanager
 def installed() -> Iterator[None]:
     """Inside, answers of decisions are read from the store in memory."""
-    with patch.object(answers, "_stored", stored_answers):
+    with patch.object(answers, "_stored", stored_answers), patch.object(answers, "_failed_first", failed_first):
         yield
 
 
@@ -320,13 +320,21 @@ def stored_answers(
     """As `answers._stored`, for tasks where right answers count."""
     places = {task.task: number for number, task in enumerate(job.plan)}
     rows = [
-        (places[task], item.position, attempt == 1 and item.outcome != _ERROR, _score(item))
+        (places[task], item.position, attempt == 1 and item.outcome != _ERROR, attempt > 1, _score(item))
         for (job_id, task, _, _), (attempt, item) in connection.stored.items.items()
         if job_id == job.job_id and task in places
     ]
-    columns = zip(*rows, strict=True) if rows else ((), (), (), ())
-    kinds = (("place", int), ("position", int), ("answered", bool), ("score", float))
+    columns = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    kinds = (("place", int), ("position", int), ("answered", bool), ("again", bool), ("score", float))
     return {name: np.array(column, dtype=kind) for (name, kind), column in zip(kinds, columns, strict=True)}
+
+
+def failed_first(connection: MemoryConnection, job: job_pb2.Job) -> int:
+    """As `answers._failed_first`."""
+    known = connection.stored.events
+    ids = sorted(known, key=lambda event_id: (len(event_id), event_id))
+    retries = [known[one].job for one in ids if known[one].action == "retried" and known[one].job.job_id == job.job_id]
+    return retries[0].progress.items_failed if retries else 0
 
 
 def _score(item: item_result_pb2.ItemResult) -> float:

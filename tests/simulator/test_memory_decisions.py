@@ -12,7 +12,7 @@ from services.results.decisions import answers
 from services.results.intake import writes
 from services.results.storage.migrations import open_file
 from tests.simulator import memory_store
-from tests.simulator.decisions import stored_answers
+from tests.simulator.decisions import failed_first, stored_answers
 from touchstone.v1 import item_result_pb2, job_pb2
 
 _TASKS = {"a": 12, "b": 5}
@@ -30,12 +30,12 @@ def _batch(chance: Random) -> item_result_pb2.ItemResultBatch:
     return batch
 
 
-def _rows(found: Any) -> list[tuple[int, int, bool, float | None]]:
+def _rows(found: Any) -> list[tuple[int, int, bool, bool, float | None]]:
     scores = np.ma.filled(found["score"].astype(float), np.nan)
-    columns = (found["place"], found["position"], found["answered"], scores)
+    columns = (found["place"], found["position"], found["answered"], found["again"], scores)
     return sorted(
-        (int(place), int(position), bool(answered), None if np.isnan(score) else float(score))
-        for place, position, answered, score in zip(*columns, strict=True)
+        (int(place), int(position), bool(answered), bool(again), None if np.isnan(score) else float(score))
+        for place, position, answered, again, score in zip(*columns, strict=True)
     )
 
 
@@ -52,4 +52,10 @@ def test_both_stores_give_the_same_answers(tmp_path: Path) -> None:
         memory_store.store_items(memory, [batch])
         kinds = ["", ""]
         assert _rows(stored_answers(memory, job, kinds)) == _rows(answers._stored(real, job, kinds))
+    for attempt, failed in ((1, 0), (2, 3), (3, 1)):
+        job.attempt, job.progress.items_failed = attempt, failed
+        event = job_pb2.JobEvent(event_id=f"{9 + attempt}", action="retried" if attempt > 1 else "created", job=job)
+        writes.store_events(real, [event])
+        memory_store.store_events(memory, [event])
+        assert failed_first(memory, job) == answers._failed_first(real, job) == (3 if attempt > 1 else 0)
     real.close()

@@ -160,12 +160,16 @@ def _of_first_attempt(connection: Connection, job: job_pb2.Job, states: Ints, ag
     many failed in the first one, but not which: those that come first."""
     if not again.any():
         return states
-    rows = connection.execute(query("decisions/first_retry"), {"job_id": job.job_id}).fetchall()
-    failed = job_pb2.JobEvent.FromString(rows[0][0]).job.progress.items_failed if rows else 0
-    left = max(0, failed - int(((states == _FAILED) & ~again).sum()))
+    left = max(0, _failed_first(connection, job) - int(((states == _FAILED) & ~again).sum()))
     states = states.copy()
     states[np.flatnonzero(again)[left:]] = _WAITS
     return states
+
+
+def _failed_first(connection: Connection, job: job_pb2.Job) -> int:
+    """How many items had failed when the second attempt began."""
+    rows = connection.execute(query("decisions/first_retry"), {"job_id": job.job_id}).fetchall()
+    return job_pb2.JobEvent.FromString(rows[0][0]).job.progress.items_failed if rows else 0
 
 
 def _stored(connection: Connection, job: job_pb2.Job, statistics: Sequence[str | None]) -> Mapping[str, Any]:
