@@ -30,7 +30,7 @@ def replay_sentences(found: noise_pb2.Replay) -> Iterator[str]:
     if not found.verdict:
         yield "How many flip by chance was not measured. To measure it: touchstone noise."
         return
-    by_chance = f"Between {counted(found.measured_runs, 'run')} before, {flips(found.measured)} of these items flip"
+    by_chance = f"Between {counted(found.measured_runs, 'run')}, {flips(found.measured)} of these items flip"
     if found.measured_runs == 1:
         by_chance = f"Between the answers to an item before, {flips(found.measured)} flip"
     if found.verdict == noise_pb2.REPLAY_VERDICT_MORE_THAN_NOISE:

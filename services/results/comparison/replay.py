@@ -48,12 +48,17 @@ def get_replay(
     made.flips.CopyFrom(flips_message(reasking.flips(shares, scores.clusters)))
     made.higher, made.lower = int(np.sum(means > 0)), int(np.sum(means < 0))
     made.score_then, made.score_now = (float(one.mean(axis=0) @ scores.weights) for one in (old, new))
-    before = [old, *further]
-    measured = reasking.flips_of_reasking([before], scores.clusters)
-    beyond = reasking.excess(shares, before, scores.clusters)
+    # What changed between the two jobs must not count as noise: runs before the replay are taken apart from later ones.
+    started = job.created_at.ToNanoseconds()
+    is_later = [other.completed_at.ToNanoseconds() >= started for other in others]
+    sides = [[old], []]
+    for run, later in zip(further, is_later, strict=True):
+        sides[later].append(run)
+    measured = reasking.flips_of_reasking(sides, scores.clusters)
+    beyond = reasking.excess(shares, sides, scores.clusters)
     if measured is not None and beyond is not None:
         made.measured.CopyFrom(flips_message(measured))
-        made.measured_runs = len(before)
+        made.measured_runs = sum(len(side) for side in sides if reasking.askings(side) > 1)
         made.beyond, made.beyond_low, made.beyond_high = beyond
         made.verdict = (
             noise_pb2.REPLAY_VERDICT_MORE_THAN_NOISE if beyond[1] > 0 else noise_pb2.REPLAY_VERDICT_WITHIN_NOISE

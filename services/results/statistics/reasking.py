@@ -40,7 +40,7 @@ class Flips:
 
 def flips_of_reasking(servings: Sequence[Serving], clusters: Ints) -> Flips | None:
     """Between two askings of one serving; None without."""
-    found = [_own(np.concatenate(runs)) for runs in servings if _askings(runs) > 1]
+    found = [_own(np.concatenate(runs)) for runs in servings if askings(runs) > 1]
     return flips(np.mean(found, axis=0), clusters) if found else None
 
 
@@ -48,6 +48,11 @@ def flips_of_servings(servings: Sequence[Serving], clusters: Ints) -> Flips | No
     """Between askings of two servings; None with one serving."""
     found = [_between(np.concatenate(a), np.concatenate(b)) for a, b in combinations(servings, 2)]
     return flips(np.mean(found, axis=0), clusters) if found else None
+
+
+def askings(runs: Serving) -> int:
+    """How often each item was asked."""
+    return sum(len(run) for run in runs)
 
 
 def flips(shares: Floats, clusters: Ints) -> Flips:
@@ -78,16 +83,17 @@ def differences(one: Serving, other: Serving) -> Floats:
     return _between(np.concatenate(one), np.concatenate(other))
 
 
-def excess(shares: Floats, runs: Serving, clusters: Ints) -> tuple[float, float, float] | None:
-    """The mean of these differences of items minus those between two askings of `runs`, with its 95 % interval. None
-    where these asked once, and for fewer than two items.
+def excess(shares: Floats, servings: Sequence[Serving], clusters: Ints) -> tuple[float, float, float] | None:
+    """The mean of these differences of items minus those between two askings of one serving, with its 95 % interval.
+    None where none asked twice, and for fewer than two items.
 
     Where nearly no item changes, the few that do say little of the other direction. So the interval is as if one more
     item, or cluster, had changed in each direction, by the most that one has.
     """
-    if _askings(runs) < 2 or len(shares) < 2:
+    found = [_own(np.concatenate(runs)) for runs in servings if askings(runs) > 1]
+    if not found or len(shares) < 2:
         return None
-    beyond = shares - _own(np.concatenate(runs))
+    beyond: Floats = shares - np.mean(found, axis=0)
     mean, (_, places) = float(beyond.mean()), np.unique(clusters, return_inverse=True)
     moved, whole = (np.bincount(places, values) / len(beyond) for values in (beyond - mean, beyond))
     count = len(moved)
@@ -204,7 +210,7 @@ def variance_parts(servings: Sequence[Serving], weights: Floats) -> Parts | None
         return None
     of_runs = pooled([found for runs in servings if (found := shift(runs, weights)) is not None])
     runs = None if of_runs is None else of_runs.variance
-    asked_twice = [place for place, one in enumerate(servings) if _askings(one) > 1]
+    asked_twice = [place for place, one in enumerate(servings) if askings(one) > 1]
     reasking = None
     if asked_twice:
         # Between the runs of a serving the shifts count, too; between the repeats of one they do not.
@@ -223,14 +229,10 @@ def variance_parts(servings: Sequence[Serving], weights: Floats) -> Parts | None
     of_items = means.var(axis=0, ddof=1)
     moved = (float((means @ weights).var(ddof=1)) - float(weights**2 @ of_items)) / (1 - squares)
     own_runs = (runs or 0.0) * fmean(1 / len(one) for one in servings)
-    own_chance = (reasking or 0.0) * fmean(1 / _askings(one) for one in servings)
+    own_chance = (reasking or 0.0) * fmean(1 / askings(one) for one in servings)
     interaction = max(0.0, float(weights @ of_items) - max(0.0, moved) - own_chance)
     items = max(0.0, fmean(left) - interaction - (reasking or 0.0))
     return Parts(items, reasking, runs, max(0.0, moved - own_runs), interaction)
-
-
-def _askings(runs: Serving) -> int:
-    return sum(len(run) for run in runs)
 
 
 def _within(runs: Serving) -> Floats:

@@ -101,7 +101,7 @@ REPLAY_RESULT = Endpoint(
                                     {
                                         "share": _SHARE,
                                         "interval": _INTERVAL,
-                                        "runs": about(COUNT, "The runs, the replayed job among them."),
+                                        "runs": about(COUNT, "The runs that were compared with each other."),
                                     },
                                     name="MeasuredFlips",
                                 )

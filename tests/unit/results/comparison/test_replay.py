@@ -68,6 +68,25 @@ def test_they_are_compared_with_those_of_runs_before(connection: Connection, fli
     assert ("More than noise is not shown" in found.words[1]) is not more
 
 
+def test_what_changed_before_the_replay_is_no_noise_of_later_runs(connection: Connection) -> None:
+    """Later runs of the same configuration are compared with each other alone: they have the change, too."""
+    changed = flipped(OLD, *range(0, 100, 4))
+    finished(connection, "old", task("one", right_or_wrong(OLD)))
+    replayed(connection, changed)
+    finished(connection, "later", task("one", right_or_wrong(changed)), minute=60)
+    assert not read(connection).HasField("measured")
+    finished(connection, "later still", task("one", right_or_wrong(flipped(changed, 5))), minute=61)
+    found = read(connection)
+    assert found.measured_runs == 2
+    assert found.measured.share == pytest.approx(0.01)
+    assert found.beyond == pytest.approx(0.24)
+    assert found.verdict == noise_pb2.REPLAY_VERDICT_MORE_THAN_NOISE
+    finished(connection, "older", task("one", right_or_wrong(flipped(OLD, 7, 8, 9))), minute=1)
+    found = read(connection)
+    assert found.measured_runs == 4
+    assert found.measured.share == pytest.approx(0.02)
+
+
 def test_a_replay_never_ranks_and_represents_no_model(connection: Connection) -> None:
     finished(connection, "old", task("one", right_or_wrong(OLD)))
     replayed(connection, flipped(OLD, 0))

@@ -187,7 +187,7 @@ def test_items_that_share_a_passage_count_as_one() -> None:
 def test_of_one_passage_nothing_is_known_of_others() -> None:
     shares, clusters = np.array([0.0, 1.0, 0.0, 0.0]), np.zeros(4, dtype=np.int64)
     found = reasking.flips(shares, clusters)
-    excess = reasking.excess(shares, runs(np.zeros((2, 4))), clusters)
+    excess = reasking.excess(shares, [runs(np.zeros((2, 4)))], clusters)
 
     assert (found.share, found.low, found.high) == (0.25, 0.0, 1.0)
     assert excess == (0.25, -1.0, 1.0)
@@ -206,7 +206,7 @@ def test_one_item_that_never_flipped_before_is_not_more_than_noise() -> None:
     before = [np.zeros((1, 100)), np.zeros((1, 100))]
     now = np.zeros((1, 100))
     now[0, 7] = 1.0
-    found = excess(differences(before[:1], [now]), before, alone(100))
+    found = excess(differences(before[:1], [now]), [before], alone(100))
     assert found is not None
     mean, low, high = found
     assert mean == pytest.approx(0.01)
@@ -217,7 +217,7 @@ def test_many_items_that_never_flipped_before_are_more_than_noise() -> None:
     before = [np.zeros((1, 100)), np.zeros((1, 100))]
     now = np.zeros((1, 100))
     now[0, :6] = 1.0
-    found = excess(differences(before[:1], [now]), before, alone(100))
+    found = excess(differences(before[:1], [now]), [before], alone(100))
     assert found is not None
     assert found[1] > 0
 
@@ -231,7 +231,7 @@ def test_an_unchanged_model_rarely_flips_more_than_noise(items: int, share: floa
     for _ in range(trials):
         right = chances(rng, items, share)
         old = [asked(rng, right) for _ in range(before)]
-        found = excess(differences(old[:1], [asked(rng, right)]), old, alone(items))
+        found = excess(differences(old[:1], [asked(rng, right)]), [old], alone(items))
         assert found is not None
         claims += found[1] > 0
     assert claims <= 0.045 * trials
