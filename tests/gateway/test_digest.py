@@ -102,6 +102,8 @@ async def test_the_page_shows_it(gateway: Running) -> None:
         "200 items in both</div>",
     ):
         assert words in text
+    gateway.world.digest.series[0].part_items = 200
+    assert "in both" not in await page(gateway, "/digest")
     gateway.world.digest.series[1].words = NOTHING_BEFORE
     assert f'title="{NOTHING_BEFORE}">no earlier run</td>' in await page(gateway, "/digest")
     assert "m<i>" not in (await gateway.client.get("/digest")).text

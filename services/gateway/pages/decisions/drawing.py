@@ -26,8 +26,9 @@ _OVER = 1.5
 _EARLY = 5
 """The first fifth of a difference's intervals may reach over the edges."""
 _MOST_TICKS = 5
-_TICK_GAP = 46
-"""Pixels between the places of two numbers below the axis."""
+_TICK_GAP, _GAP_AT_EDGE = 46, 72
+"""Pixels between the places of two numbers below the axis. At the right edge, a number stands left of its place."""
+_EDGE = 30
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 Points = Sequence[tuple[float, float]]
@@ -182,13 +183,17 @@ class _Plot:
         step = _step(self.items, 5 if self.width >= 2 * NARROW else 3)
         places = dict.fromkeys(range(0, math.floor(self.items) + 1, step), "")
         if decided:
-            apart = [at for at in places if abs(self.x(at) - self.x(decided)) >= _TICK_GAP]
+            gap = _GAP_AT_EDGE if self._is_at_edge(decided) else _TICK_GAP
+            apart = [at for at in places if abs(self.x(at) - self.x(decided)) >= gap]
             places = dict.fromkeys(apart, "") | {decided: ' class="chief"'}
         return "".join(self._number(at, kind) for at, kind in places.items())
 
+    def _is_at_edge(self, at: float) -> bool:
+        return self.x(at) > self.width - _EDGE
+
     def _number(self, at: int, kind: str) -> str:
         x, floor = self.x(at), self.height - _BOTTOM
-        edge = "end" if x > self.width - 30 else "middle"
+        edge = "end" if self._is_at_edge(at) else "middle"
         return (
             f'<path class="tick" d="M{x:.1f} {floor}v4"/>'
             f'<text{kind} x="{x:.1f}" y="{floor + 17}" text-anchor="{edge}">{_whole(at)}</text>'

@@ -105,7 +105,9 @@ def _follows(found: decision_pb2.Decision) -> Iterator[str]:
     if found.verdict == job_pb2.DECISION_VERDICT_NO_DIFFERENCE:
         if decisions.asked_pairs(found) + found.failed < found.items_total:
             chance = f"{100 * found.unlikely:g} %"
-            yield f"The chance that the rest would show a difference was below {chance}, so it was not asked."
+            asked = found.HasField("saved") and not found.saved.items
+            then = "" if asked else ", so it was not asked"
+            yield f"The chance that the rest would show a difference was below {chance}{then}."
         yield (
             "This is no proof that they are equally good."
             if margin

@@ -100,6 +100,16 @@ def test_numbers_below_the_axis_are_round_few_and_apart(most: int) -> None:
         assert all(b - a >= 40 for a, b in itertools.pairwise(places))
 
 
+@pytest.mark.parametrize(("most", "decided"), [(1_596, 1_596), (1_600, 1_580), (14_042, 14_010), (512, 505)])
+def test_the_number_of_a_late_verdict_covers_no_other(most: int, decided: int) -> None:
+    for width in (WIDE, NARROW):
+        svg = drawing.evidence_chart([Line("m1", [(0, 0.0), (most, 1.0)])], LIMIT, decided, "Evidence", width)
+        found = re.findall(r'<text(?: class="chief")? x="([\d.]+)" y="\d+" text-anchor="(end|middle)">([\d,]+)<', svg)
+        sizes = [(float(x), 6.6 * len(text), anchor) for x, anchor, text in found]
+        spans = sorted((x - wide, x) if anchor == "end" else (x - wide / 2, x + wide / 2) for x, wide, anchor in sizes)
+        assert all(left[1] <= right[0] for left, right in itertools.pairwise(spans[1:]))
+
+
 def test_hostile_words_stay_words() -> None:
     svg = drawing.evidence_chart([Line('m1"><script>', [(0, 0.0), (1, 1.0)])], LIMIT, 0, '"><script>')
     assert "<script>" not in svg

@@ -64,6 +64,13 @@ def test_what_was_found_is_explained(verdict: str, fields: dict[str, Any], said:
     assert sentences.explained(found(verdict, **fields)) == said
 
 
+def test_a_rest_that_was_asked_is_not_said_to_be_left() -> None:
+    made = found("NO_DIFFERENCE", saved=decision_pb2.DecisionSavings(items=0))
+    assert "a difference was below 10 %. This is no proof" in sentences.explained(made)
+    made.saved.items = 3
+    assert "below 10 %, so it was not asked. This" in sentences.explained(made)
+
+
 def test_a_margin_is_told_in_points() -> None:
     made = found("EQUIVALENT")
     made.baseline.spec.deciding.margin = 0.02
