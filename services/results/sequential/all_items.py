@@ -8,7 +8,6 @@ enough for rare large differences that were not seen (see unseen.py).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,29 +20,34 @@ from services.results.statistics.distributions import student_quantile
 from services.results.statistics.metric_values import Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The verdict, and the interval of the difference."""
-
-    verdict: str
-    low: float
-    high: float
-
-
-def compare_all(draws: Draws, error: float, margin: float) -> Compared:
+def verdict_of_all(draws: Draws, error: float, margin: float) -> str:
     """Of one draw or more. `error` is the chance of a wrong verdict."""
     shares = _shares(draws)
-    p = sign_flip_p(shares, np.ones(len(shares)))
     total = float(shares.sum())
-    low, high = _interval(draws, shares, error)
-    inner = _interval(draws, shares, 2 * error) if margin else (low, high)
-    if total and p <= error and (draws.right_or_wrong or low > 0 or high < 0):
-        verdict = BETTER if total > 0 else WORSE
-    elif -margin < inner[0] and inner[1] < margin:
-        verdict = EQUIVALENT
-    else:
-        verdict = NO_DIFFERENCE
-    return Compared(verdict, low, high)
+    if total and sign_flip_p(shares, np.ones(len(shares))) <= error:
+        better = total > 0
+        if draws.right_or_wrong or _shows(draws, shares, 0.0, error, above=better):
+            return BETTER if better else WORSE
+    if margin and all(_shows(draws, shares, claim, 2 * error, above=claim < 0) for claim in (-margin, margin)):
+        return EQUIVALENT
+    return NO_DIFFERENCE
+
+
+def interval_of_all(draws: Draws, error: float) -> tuple[float, float]:
+    """Of the mean difference, from one draw or more."""
+    shares = _shares(draws)
+    seen = _seen(draws, shares, error)
+    if draws.right_or_wrong:
+        return seen
+    unseen = _sample(draws, shares).interval(error)
+    return min(seen[0], unseen[0]), max(seen[1], unseen[1])
+
+
+def _shows(draws: Draws, shares: Floats, claim: float, error: float, *, above: bool) -> bool:
+    """Whether the interval is above the claim, or below it, without a search for its ends."""
+    low, high = _seen(draws, shares, error)
+    beyond = claim < low if above else high < claim
+    return beyond and (draws.right_or_wrong or _sample(draws, shares).shows(claim, error, above=above))
 
 
 def _shares(draws: Draws) -> Floats:
@@ -59,16 +63,19 @@ def _parts(draws: Draws) -> Floats:
     return parts
 
 
-def _interval(draws: Draws, shares: Floats, error: float) -> tuple[float, float]:
+def _sample(draws: Draws, shares: Floats) -> Sample:
+    return Sample(shares, draws.sizes * _parts(draws))
+
+
+def _seen(draws: Draws, shares: Floats, error: float) -> tuple[float, float]:
+    """The usual interval, by the spread of what was seen."""
     if draws.right_or_wrong:
         n, only_b, only_a = (
             np.array([float(count)]) for count in (len(shares), np.sum(draws.sums > 0), np.sum(draws.sums < 0))
         )
         low, high = binary.score_interval(n, only_b, only_a, error)
         return float(low[0]), float(high[0])
-    seen = _student_interval(draws, shares, error)
-    unseen = Sample(shares, draws.sizes * _parts(draws)).interval(error)
-    return min(seen[0], unseen[0]), max(seen[1], unseen[1])
+    return _student_interval(draws, shares, error)
 
 
 def _student_interval(draws: Draws, shares: Floats, error: float) -> tuple[float, float]:

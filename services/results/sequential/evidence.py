@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.results.sequential.all_items import compare_all
+from services.results.sequential.all_items import interval_of_all, verdict_of_all
 from services.results.sequential.capital import Bets
 from services.results.sequential.draws import Draws, Pair, Plan, draws_of
 from services.results.sequential.forecast import chances
@@ -103,8 +103,8 @@ def weigh(
     low, high = Bets(counted, looks).unrefuted(limit, difference or 0.0, _reach(counted, limit))
     path = _path(draws, found, margin, limit) if drawn else ()
     if ended and first is None:
-        last = compare_all(draws, (1 - _EARLY) * error, margin)
-        low, high = max(low, last.low), min(high, last.high)
+        last = interval_of_all(draws, (1 - _EARLY) * error)
+        low, high = max(low, last[0]), min(high, last[1])
     if difference is not None:
         low, high = min(low, difference), max(high, difference)
     return Evidence(found.verdict, found.decided_at, seen, difference, (low, high), path, limit)
@@ -140,7 +140,7 @@ def _found(draws: Draws, seen: int, error: float, margin: float, total: int, end
     if first is not None:
         return _Found(bets, chance, word, first, int(draws.ends[first]))
     if ended:
-        return _Found(bets, chance, compare_all(draws, (1 - _EARLY) * error, margin).verdict, None, seen)
+        return _Found(bets, chance, verdict_of_all(draws, (1 - _EARLY) * error, margin), None, seen)
     return _Found(bets, chance, word, None, None)
 
 

@@ -41,6 +41,10 @@ class Sample:
         worst = -(1 + sign * claim) * self._usual_unit()
         return _above_zero(np.append(moves, worst))
 
+    def shows(self, claim: float, error: float, *, above: bool) -> bool:
+        """Whether the interval with this error is above the claim, or below it."""
+        return self.evidence(claim, above=above) > normal_quantile(1 - error / 2)
+
     def interval(self, error: float) -> tuple[float, float]:
         """Of the mean, with this error, half of it on each side."""
         needed, mean = normal_quantile(1 - error / 2), float(self.values.sum())

@@ -54,3 +54,12 @@ def test_many_draws_take_no_time() -> None:
     low, high = sample(values.tolist()).interval(0.05)
     half = 1.96 * float(values.std()) / np.sqrt(14_000)
     assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=3e-4)
+
+
+@pytest.mark.parametrize("error", [0.2, 0.01])
+def test_what_is_shown_is_outside_the_interval(error: float) -> None:
+    made = sample(default_rng(5).normal(0.05, 0.3, 80).clip(-1, 1).tolist())
+    low, high = made.interval(error)
+    for claim in (-0.4, -0.1, 0.0, 0.1, 0.4):
+        assert made.shows(claim, error, above=True) == (claim < low)
+        assert made.shows(claim, error, above=False) == (claim > high)
