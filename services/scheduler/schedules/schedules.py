@@ -18,12 +18,14 @@ from contextlib import suppress
 from services.bus import Level
 from services.errors import (
     ConflictError,
+    DeadlineError,
     InvalidRequestError,
     LimitReachedError,
     NoRoomError,
     NotFoundError,
     PermissionDeniedError,
     TouchstoneError,
+    UnavailableError,
 )
 from services.rpc import Identity, check_request_id
 from services.scheduler.admission import decision_rules, watch_rules
@@ -260,6 +262,8 @@ class Timetable:
             spec.schedule_id = schedule.schedule_id
         owner = Identity(schedule.owner, token_pb2.ROLE_USER)
         try:
+            if watches:
+                await self._require_reference(schedule)
             job, *_ = await self._desk.create_scheduled(owner, _request_id(schedule), specs)
         except (LeadershipLostError, NoRoomError):
             raise
@@ -273,6 +277,13 @@ class Timetable:
             # By what the job asks: a repeated time finds its job.
             schedule.canaries_asked = job.spec.watching.start + len(job.spec.watching.canaries)
         schedule.last_at.CopyFrom(job.created_at)
+
+    async def _require_reference(self, schedule: schedule_pb2.Schedule) -> None:
+        """Raises NotFoundError if it was deleted: the answers of further runs could be compared with nothing."""
+        # Whether its owner may still see it does not matter.
+        anybody = Identity(schedule.owner, token_pb2.ROLE_ADMIN)
+        with suppress(UnavailableError, DeadlineError):
+            await self._desk.visible(anybody, schedule.spec.watching.reference_job_id)
 
     def _last_is_live(self, schedule: schedule_pb2.Schedule) -> bool:
         """Whether its last job has not ended, or another job of that decision. A retry belongs to no decision."""

@@ -86,6 +86,26 @@ async def test_no_run_begins_before_the_last_one_has_ended(world: World) -> None
     assert (len(shown.spec.watching.canaries), shown.spec.watching.total) == (0, 4)
 
 
+async def test_no_run_begins_without_the_reference(world: World) -> None:
+    """Its answers could be compared with nothing, and each would cost something."""
+    await world.watches.start(ALICE, request())
+    reference = world.results.old.pop("old")
+    await pass_time(world)
+    assert runs(world) == []
+    (shown,) = world.timetable.list(ALICE, "")
+    assert "old not found" in shown.last_problem
+    world.results.old["old"] = reference
+    await pass_time(world)
+    assert [run.spec.watching.start for run in runs(world)] == [0]
+
+
+async def test_a_silent_results_service_holds_up_no_run(world: World) -> None:
+    await world.watches.start(ALICE, request())
+    world.results.down = True
+    await pass_time(world)
+    assert len(runs(world)) == 1
+
+
 async def test_another_model_or_endpoint_can_be_watched(world: World) -> None:
     schedule = await world.watches.start(ALICE, request(model="other", request_id="r1"))
     assert (schedule.spec.model, schedule.spec.watching.error) == ("other", 0.01)
