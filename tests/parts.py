@@ -6,6 +6,7 @@ order of their names' hashes, so that every part takes about as long. Tests that
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import re
@@ -102,8 +103,16 @@ def without_chosen(source: str, expression: str) -> bool:
     if expression.isidentifier():
         return f"mark.{expression}" not in source
     left_out = [re.fullmatch(r"not (\w+)", term) for term in expression.split(" and ")]
-    whole = re.search(r"^pytestmark = pytest\.mark\.(\w+)$", source, re.MULTILINE)
-    return whole is not None and all(left_out) and whole[1] in {found[1] for found in left_out if found}
+    return all(left_out) and not _marks(source).isdisjoint(found[1] for found in left_out if found)
+
+
+def _marks(source: str) -> set[str]:
+    """Those of all tests of a module, without marks that take arguments."""
+    whole = re.search(r"^pytestmark = (pytest\.mark\.\w+|\[.*?\])$", source, re.MULTILINE | re.DOTALL)
+    if whole is None:
+        return set()
+    made = ast.parse(whole[1], mode="eval").body
+    return {one.attr for one in (made.elts if isinstance(made, ast.List) else [made]) if isinstance(one, ast.Attribute)}
 
 
 def passed_over(config: pytest.Config, path: Path) -> bool:

@@ -53,12 +53,15 @@ def test_a_module_is_left_alone_only_where_none_of_its_tests_is_chosen() -> None
     some = "@pytest.mark.stack\ndef test() -> None: ..."
     whole = "pytestmark = pytest.mark.stack\n\ndef test() -> None: ..."
     several = "pytestmark = [pytest.mark.stack, pytest.mark.model]\n"
+    perhaps = (
+        "pytestmark = [\n    pytest.mark.skipif(there, reason='[x]'),\n    *([pytest.mark.stack] if a else []),\n]\n"
+    )
     asked = {
-        "stack": (True, False, False, False),
-        "not stack and not model": (False, False, True, False),
-        "not model": (False, False, False, False),
-        "stack or model": (False, False, False, False),
-        "": (False, False, False, False),
+        "stack": (True, False, False, False, False),
+        "not stack and not model": (False, False, True, True, False),
+        "not model": (False, False, False, True, False),
+        "stack or model": (False, False, False, False, False),
+        "": (False, False, False, False, False),
     }
     for expression, expected in asked.items():
-        assert tuple(without_chosen(one, expression) for one in (plain, some, whole, several)) == expected
+        assert tuple(without_chosen(one, expression) for one in (plain, some, whole, several, perhaps)) == expected
