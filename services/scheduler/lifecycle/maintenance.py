@@ -11,6 +11,7 @@ from services.errors import DeadlineError, TouchstoneError, UnavailableError
 from services.scheduler.jobs.fleet import route
 from services.scheduler.jobs.job import PLANNING, RUNNING, Job, seconds
 from services.scheduler.jobs.reuse import too_few_stored
+from services.scheduler.lifecycle.deciding import others
 from services.scheduler.lifecycle.job_registry import JobRegistry
 from services.scheduler.lifecycle.losses import stop_without_dataset, tell_losses
 from services.scheduler.ports import Change, Results
@@ -142,7 +143,10 @@ class Upkeep:
                 self._floor = floor
             # Judges last: a scheduler that starts in between would start them again for the answers that they judged.
             for job in sorted(registry.jobs.values(), key=lambda job: job.message.spec.HasField("judging")):
-                if not job.live and now - registry.ended_at(job) > registry.limits.keep_finished_s:
+                if job.live or now - registry.ended_at(job) <= registry.limits.keep_finished_s:
+                    continue
+                # Of a race, the results service must know how all have ended.
+                if not any(other.live for other in others(registry, job)):
                     await registry.store.forget(job)
                     del registry.jobs[job.id]
             for job in list(registry.deleted.values()):

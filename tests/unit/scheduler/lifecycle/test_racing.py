@@ -195,6 +195,30 @@ async def test_a_race_goes_on_without_one_that_fails_but_not_alone(world: World)
     assert not world.desk.get(ids[2]).HasField("decided")
 
 
+async def test_models_that_left_a_race_are_kept_until_it_ends() -> None:
+    world = World(Limits(running_jobs=1, keep_finished_s=100, absent_after_s=1_000))
+    serve(world)
+    await world.start()
+    ids = await run(world)
+    async with world.registry.lock:
+        await world.registry.fail(world.registry.jobs[ids[0]], "wrong key")
+    world.results.decision = standing(ids, m0="WITHDRAWN")
+    world.time += 101
+    await world.look()
+    await world.look()
+    # Without its job, the results service would take it for beaten.
+    assert states(world, ids) == ["failed", "running", "running"]
+    await world.desk.cancel(ALICE, ids[1])
+    await world.look()
+    assert states(world, ids) == ["failed", "cancelled", "cancelled"]
+    world.time += 101
+    for _ in range(5):
+        # At rest, the clock is looked at every 2 s.
+        await world.look()
+    assert not {*ids} & {*world.registry.jobs}
+    await world.stop()
+
+
 async def test_the_faster_ones_wait_for_the_slowest(world: World) -> None:
     ids = await run(world)
     seen: set[int] = set()
