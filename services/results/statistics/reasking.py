@@ -181,10 +181,9 @@ def floor(servings: Sequence[Serving], weights: Floats) -> float | None:
         known = Shift(0.0, fmean(float(weights**2 @ one) for one in spreads), len(weights))
     most = max(float(one.max()) for one in spreads) or 0.5 / len(repeated[0][0])
     chance = known.chance + most * float((weights**2).max()) / times
-    # Two runs, whose shifts are known together.
-    half = normal_quantile(0.975) * math.sqrt(2 * chance)
-    twice = Shift(2 * known.variance, 0.0, known.degrees)
-    return widened(half, [twice], 2 * chance, len(weights), 0.05)
+    # What moves runs is what their scores vary beyond chance, so it is known no better than that.
+    reach = float(student_quantile(0.975, known.degrees)) if known.variance else normal_quantile(0.975)
+    return reach * math.sqrt(2 * (known.variance + chance))
 
 
 @dataclass(frozen=True, slots=True)
