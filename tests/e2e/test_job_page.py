@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from playwright.async_api import Error, Route, expect
 
-from tests.e2e.conftest import Visitor
+from tests.e2e.conftest import PATIENCE_MS, Visitor
 from tests.gateway.fake_data import HOSTILE
 from tests.gateway.fake_world import spec
 from tests.gateway.test_pages_answers import WITH_TOOLS
@@ -302,14 +302,14 @@ async def test_what_happens_during_a_slow_answer_is_shown_after_it(visitor: Visi
     asked, answered = asyncio.Event(), asyncio.Event()
 
     async def slow(route: Route) -> None:
-        response = await route.fetch()
+        response = await route.fetch(timeout=PATIENCE_MS)
         asked.set()
         await answered.wait()
         await route.fulfill(response=response)
 
     await page.route("**/judges", slow, times=1)
     other = world.start(world.add(spec("qwen2.5:7b", "demo"), "local").job_id)
-    await asyncio.wait_for(asked.wait(), 30)
+    await asyncio.wait_for(asked.wait(), PATIENCE_MS / 1000)
     run.job.state = job_pb2.Job.STATE_COMPLETED
     world.finish(other.job_id)
     # The section is asked for every three seconds at the most, and pages hear every two seconds.
