@@ -31,7 +31,7 @@ from services.words.enums import DECISION_VERDICTS
 from tests import races
 from tests.simulator.history import CANCELLED, COMPLETED, ENDED, FAILED, History
 from tests.simulator.memory_store import MemoryConnection, Stored
-from tests.simulator.model import SKILLS, knows
+from tests.simulator.model import BEST, SKILLS, SLOW, knows
 from tests.simulator.processes import catalogue
 from tests.simulator.streams import Stored as Message
 from tests.simulator.streams import Stream
@@ -39,7 +39,8 @@ from tests.simulator.users import Users
 from touchstone.v1 import item_result_pb2, job_pb2, suite_pb2, unit_pb2
 from touchstone.v1 import scheduler_service_pb2 as pb
 
-_ITEMS, _OF_RACES = 45, 60
+_LAST_TRIES = 60
+_ITEMS, _OF_RACES = 40, 54
 """Of each task, in decisions between two and in races."""
 _CANCELLED_S = 0.5
 """From a stored verdict to the end of the last call of a job that it stops, while nothing goes wrong. Promised are 2 s
@@ -59,6 +60,8 @@ class Decisions:
     evaluators: int = 0
     asked: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """By request id, the decisions that answers named."""
+    last: set[str] = field(default_factory=set)
+    """The jobs of a decision after all faults."""
     _done: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """By job, the units of its first attempt that RESULTS has whole."""
     _failed: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
@@ -79,6 +82,13 @@ class Decisions:
     def most_apart(self) -> int:
         """Items that a job may be ahead of the other side's first open unit."""
         return max(4 * self.calls, 2 * self.evaluators * decision_order.UNIT) + decision_order.UNIT
+
+    def under_way(self) -> list[list[str]]:
+        """The jobs of each decision of which none has ended."""
+        first = (self.history.job(job_id) for job_id in self.history.records)
+        jobs = [self._jobs(job) for job in first if job.attempt == 1 and job_ids(job)[:1] == [job.job_id]]
+        live = [each for each in jobs if each and all(one.attempt == 1 and one.state not in ENDED for one in each)]
+        return [[one.job_id for one in each] for each in live]
 
     def stored(self, stream: Stream, message: Message) -> None:
         """Called for every message that the server stores, after the history."""
@@ -264,7 +274,8 @@ class Decisions:
             yield from self._of_race(jobs, stored) if len(jobs) > 2 else self._of_pair(jobs[0], jobs[1], stored)
             for one in jobs:
                 decided = one.attempt == 1 and one.HasField("decided")
-                if undisturbed and decided and self._in_vain(one) > self.most_apart:
+                calm = undisturbed or one.job_id in self.last
+                if calm and decided and self._in_vain(one) > self.most_apart:
                     yield f"job {one.job_id} was asked {self._in_vain(one)} items after its verdict"
         for seed, count in started.items():
             if count > 1:
@@ -368,12 +379,24 @@ class DecisionUsers:
 
     def operations(self) -> list[tuple[int, Callable[[], Awaitable[None]]]]:
         """What may be done now, each with its weight."""
-        return [(4, self.start), *([(8, self.schedule)] if self._users.plans else [])]
+        kinds: list[tuple[int, Callable[[], Awaitable[None]]]] = [(4, self.start)]
+        if self._users.plans:
+            kinds.append((8, self.schedule))
+        if self._decisions.under_way():
+            kinds.append((20, self.leave_one))
+        return kinds
 
     async def begin(self) -> None:
         """What the first of the users does: up to three decisions at once, for two slots; of races up to two."""
         most = 2 if self._races else 3
         await asyncio.gather(*(self.start() for _ in range(self._chance.choice([1, 1, most]))))
+
+    async def leave_one(self) -> None:
+        """Cancels all jobs of a decision but one."""
+        jobs = self._chance.choice(self._decisions.under_way())
+        left = self._chance.randrange(len(jobs))
+        for job_id in [*jobs[:left], *jobs[left + 1 :]]:
+            await self._users.cancel(job_id)
 
     async def schedule(self) -> None:
         """A decision each minute from now on."""
@@ -399,6 +422,24 @@ class DecisionUsers:
             margin=self._chance.choice([0.0, 0.0, 0.4]),
             seed=self._chance.randrange(1 << 31),
         )
+
+    async def last(self) -> bool:
+        """A decision after all faults, in which one model is better and the other one slow: so there is a verdict, and
+        something is under way then. Whether it is started."""
+        request = self._request()
+        request.request_id = f"request-{self._users.unknown()}"
+        request.error, request.margin = 0.5, 0.0
+        del request.further_candidates[:]
+        models = [BEST, SLOW]
+        self._chance.shuffle(models)
+        request.baseline.model, request.candidate.model = models
+        for _ in range(_LAST_TRIES):
+            answer = await self._users.start_decision(request)
+            if answer is not None:
+                self._decisions.last |= {answer.baseline.job_id, answer.candidate.job_id}
+                return True
+            await asyncio.sleep(1.0)
+        return False
 
     async def start(self) -> None:
         """A decision now."""

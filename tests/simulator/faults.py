@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from tests.simulator.loop import SimLoop
 from tests.simulator.processes import SCHEDULERS, Installation
 
 _PATIENCE_S = 3.0
+_LEFT_S = 5.0
+"""After a fault, nothing of it is left: who was away is connected again, and has heard what was said meanwhile."""
 _REFUSED = {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}
 
 
@@ -66,6 +69,9 @@ class Faults:
         self.kills: dict[str, int] = {}
         self.made = weather.breaks + weather.fails + weather.loses + weather.refuses > 0
         """Whether anything has gone wrong, or may have."""
+        self._under_way = 0
+        self._wrong_at = -math.inf
+        """When something was wrong last."""
         self._set_clock = set_clock
         nats.lose = lambda subject: weather.loses > 0 and chance.random() < weather.loses
         nats.refuse = self._refuse
@@ -73,6 +79,17 @@ class Faults:
 
     def _refuse(self, subject: str) -> dict[str, Any] | None:
         return _REFUSED if self._weather.refuses and self._chance.random() < self._weather.refuses else None
+
+    def is_calm(self) -> bool:
+        """Whether whoever is told something hears it at once: no message is lost or refused, and nobody is away or was
+        a moment ago. Calls between services may break."""
+        processes = self._installation.running.values()
+        if self._under_way or self._weather.loses + self._weather.refuses > 0:
+            return False
+        if any(process.crash_at is not None for process in processes):
+            return False
+        wrong = max(self._wrong_at, self._installation.changed_at, *(process.frozen_until for process in processes))
+        return self._loop.time() > wrong + _LEFT_S
 
     async def one(self) -> None:
         """A fault of some kind, now or in a few steps."""
@@ -93,7 +110,12 @@ class Faults:
         if self._set_clock:
             kinds.append((8, self._step_clock))
         (kind,) = self._chance.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
-        await kind()
+        self._under_way += 1
+        try:
+            await kind()
+        finally:
+            self._under_way -= 1
+            self._wrong_at = self._loop.time()
 
     def _any(self) -> str:
         return self._chance.choice(self._names)
@@ -215,6 +237,7 @@ class Faults:
 
     def calm(self) -> None:
         """The end of all faults: everything runs or will soon."""
+        self._wrong_at = self._loop.time()
         self._weather.calm()
         self._nats.dies_in_rollup = False
         self._nats.network.cut_off.clear()

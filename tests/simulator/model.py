@@ -15,7 +15,8 @@ from touchstone.v1 import endpoint_pb2
 MODEL = "simulated"
 MODELS, JUDGE = ("simulated-1", "simulated-2", "simulated-3"), "simulated-judge"
 """Those of experiments."""
-SKILLS = {"simulated-fair": 0.55, "simulated-equal": 0.55, "simulated-good": 0.95, "simulated-slow": 0.55}
+BEST, SLOW = "simulated-good", "simulated-slow"
+SKILLS = {"simulated-fair": 0.55, "simulated-equal": 0.55, BEST: 0.95, SLOW: 0.55}
 """Those of decisions, with the share of items that each has right."""
 _SLOW = 8.0
 PRICE = 1e-4
@@ -55,7 +56,7 @@ class Models:
         self.heard(request.sampling.seed)
         slow = self._chance.random() < self.slow
         takes = self._chance.uniform(1.0, 6.0) if slow else self._chance.uniform(0.01, 0.3)
-        await asyncio.sleep(takes * _SLOW if request.model == "simulated-slow" and not slow else takes)
+        await asyncio.sleep(takes * _SLOW if request.model == SLOW and not slow else takes)
         self.heard(request.sampling.seed)
         if self._chance.random() < self._failing:
             self.failures[key] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -131,6 +132,8 @@ class Installation:
         """Processes that ended by an error other than NATS or the disk being away."""
         self.broken = asyncio.Event()
         """Set by the first of them."""
+        self.changed_at = -math.inf
+        """When a process has ended last, or began again."""
         self.restarting = True
         self.trace: Callable[[str], None] = lambda line: None
         self._mains: dict[str, Callable[[asyncio.Event], Coroutine[Any, Any, None]]] = {}
@@ -158,12 +161,14 @@ class Installation:
         self.loop.kill(process)
 
     def _crashed(self, process: Process) -> None:
+        self.changed_at = self.loop.time()
         if self.running.get(process.name) is process:
             self.trace(f"{process.name} is gone after {process.steps} steps")
             self.nats.network.later(self._chance.uniform(0.1, 1.0), self._again, process.name, process)
 
     def _again(self, name: str, gone: Process) -> None:
         if self.restarting and self.running.get(name) is gone:
+            self.changed_at = self.loop.time()
             self._start(name)
 
     def kill(self, name: str) -> None:

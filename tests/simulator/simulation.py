@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -47,8 +46,6 @@ calls that are slow."""
 _WITH_GAPS, _GAPS = 0.7, 0.04
 """The share of these in which items stay without an answer at first, and of such calls: their jobs run again after they
 were judged."""
-_CALM_S = 20.0
-"""After the last fault, nothing of it is left."""
 _MOST_STEPS = 400_000
 _TRACED = 60
 
@@ -96,7 +93,6 @@ class Simulation:
         self.experiments = Experiments(self.history) if has_experiments(seed) else None
         self.judges = Judges(self.history) if has_judges(seed) else None
         self.decisions = Decisions(self.history) if has_decisions(seed) else None
-        self.calm_from = math.inf
         self.history.made_rows = lambda dataset_id: self.on_disk.tables.datasets[dataset_id][0].rows
         self._set_clock()
 
@@ -142,8 +138,7 @@ class Simulation:
             self.note(f"stored: job {job_id[-4:]} is {name(state)} ({attempt}.){' new' if before == 0 else ''}")
 
     def _called(self, faults: Faults, seed: int) -> None:
-        crashes = any(process.crash_at is not None for process in self.installation.running.values())
-        if self.decisions is not None and (not faults.made or (self.loop.time() > self.calm_from and not crashes)):
+        if self.decisions is not None and faults.is_calm():
             self.decisions.called(seed)
 
     def _delivered(self, subject: str, reply: str, data: bytes) -> None:
@@ -163,7 +158,8 @@ class Simulation:
             self._set_clock if self.plans else None,
         )
         users = Users(self.wires, self.chance, self.history, self.note, plans=self.plans, wall=self._wall)
-        uploaders = None
+        uploaders: DatasetUsers | None = None
+        deciding: DecisionUsers | None = None
         if self.datasets is not None:
             uploaders = DatasetUsers(self.wires, self.chance, users, self.datasets)
             users.more, users.begin = uploaders.operations, uploaders.begin
@@ -188,9 +184,8 @@ class Simulation:
             self.models.refusing = _REFUSED if Random(self.seed + 6 * APART).random() < 0.3 else 0.0
         await self._busy(faults, users)
         faults.calm()
-        self.calm_from = self.loop.time() + _CALM_S
         self.models.refusing = 0.0
-        broken = await self._quiet(users, uploaders)
+        broken = await self._decided(faults, deciding) or await self._quiet(users, uploaders)
         self.installation.restarting = False
         broken += violations(self._world(faults))
         if self.datasets is not None and not broken:
@@ -243,6 +238,16 @@ class Simulation:
             if task.done() and not task.cancelled():
                 task.result()
             task.cancel()
+
+    async def _decided(self, faults: Faults, deciding: DecisionUsers | None) -> list[str]:
+        """Starts one more decision, where there are decisions, when nothing goes wrong any more; what goes wrong."""
+        if deciding is None:
+            return []
+        while not faults.is_calm():
+            if self.installation.ended:
+                return []
+            await asyncio.sleep(0.5)
+        return [] if await deciding.last() else ["no decision can be started any more"]
 
     async def _quiet(self, users: Users, uploaders: DatasetUsers | None) -> list[str]:
         """Has one more job run, over a new dataset where there are datasets, and waits until everything has ended; what

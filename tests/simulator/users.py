@@ -153,8 +153,10 @@ class Users:
     def _some_job(self) -> str:
         return self._chance.choice(self.jobs)
 
-    async def cancel(self) -> None:
-        await self._move("cancel", self._scheduler.CancelJob, pb.CancelJobRequest(job_id=self._some_job()))
+    async def cancel(self, job_id: str = "") -> None:
+        """This job, or some."""
+        request = pb.CancelJobRequest(job_id=job_id or self._some_job())
+        await self._move("cancel", self._scheduler.CancelJob, request)
 
     async def retry(self, job_id: str = "") -> None:
         """This job, or some."""
