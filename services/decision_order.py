@@ -17,7 +17,9 @@ from touchstone.v1 import job_pb2
 
 UNIT = 8
 """The most items of a unit. Small, as what a job has asked when its decision is made is a whole number of them."""
-_MOST_WINDOW = 512
+_WINDOW, _MOST_WINDOW, _WINDOW_PART = 64, 512, 1 / 16
+"""With many tasks, a few items of one task are some way apart. They are taken from this many items of the order at the
+beginning, and later from a part of those before: as many may be asked before the verdict comes within them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +63,16 @@ def order(plan: Sequence[job_pb2.TaskPlan], seed: int) -> Sequence[tuple[int, in
 def units(plan: Sequence[job_pb2.TaskPlan], seed: int) -> list[Asked]:
     """All items in units, in the order in which these are asked."""
     items = order(plan, seed)
-    # With many tasks, a few items of one task are some way apart.
-    window = min(UNIT * max(1, len(plan)), _MOST_WINDOW)
+    most = min(UNIT * max(1, len(plan)), _MOST_WINDOW)
     counts = [0] * len(plan)
     made: list[Asked] = []
-    for begin in range(0, len(items), window):
+    begin = 0
+    while begin < len(items):
+        window = min(most, max(_WINDOW, int(begin * _WINDOW_PART)))
         by_task: dict[int, list[int]] = {}
         for task, position in items[begin : begin + window]:
             by_task.setdefault(task, []).append(position)
+        begin += window
         for task, positions in by_task.items():
             for first in range(0, len(positions), UNIT):
                 some = tuple(sorted(positions[first : first + UNIT]))

@@ -30,6 +30,22 @@ def test_every_item_is_in_one_unit_and_units_follow_the_order() -> None:
         asked += len(unit.positions)
 
 
+def test_little_of_many_tasks_is_asked_beyond_a_place_in_the_order() -> None:
+    tasks = plan(*[250] * 57)
+    units = decision_order.units(tasks, 1)
+    places = {item: place for place, item in enumerate(decision_order.order(tasks, 1))}
+    assert sum(len(unit.positions) for unit in units) == len(places) == 57 * 250
+    asked = 0
+    for unit in units:
+        # All units up to the one of a place have been asked when its answer is looked at.
+        first = min(places[unit.task, position] for position in unit.positions)
+        asked += len(unit.positions)
+        assert asked - first <= max(64, first / 15)
+    # Later units are not small.
+    late = units[len(units) // 2 :]
+    assert sum(len(unit.positions) for unit in late) >= 5 * len(late)
+
+
 def test_items_of_a_cluster_follow_each_other_and_clusters_are_in_random_order() -> None:
     tasks = plan(40, 6)
     tasks[0].clusters.extend([0, 0, 0, 1, 2, 2, *range(3, 35), 1, 1])
